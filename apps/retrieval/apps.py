@@ -1,0 +1,7 @@
+from django.apps import AppConfig
+
+
+class RetrievalConfig(AppConfig):
+    name = "apps.retrieval"
+    label = "retrieval"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,58 @@
+"""Every setting that an operator may give, read from the environment once.
+
+`manage.py settings_reference` prints this class as a table, so a field's description is its documentation.
+"""
+
+from functools import lru_cache
+from pathlib import Path
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+
+class Environment(BaseSettings):
+    """Settings of a process. Names in the environment are the field names in capitals."""
+
+    model_config = SettingsConfigDict(extra="ignore", frozen=True)
+
+    memory_production: bool = Field(
+        False,
+        description="Production settings: secure cookies, HTTPS redirect, HSTS, second factor for staff, "
+        "and no defaults for secrets.",
+    )
+    debug: bool = Field(False, description="Django's debug pages. Refused together with MEMORY_PRODUCTION.")
+    secret_key: SecretStr | None = Field(
+        None,
+        description="Signs sessions and cursors, at least 50 characters. The embedded default makes one in var/.",
+    )
+    allowed_hosts: list[str] = Field(
+        ["localhost", "127.0.0.1", "[::1]"], description="Host names that requests may name, as a JSON list."
+    )
+    csrf_trusted_origins: list[str] = Field(
+        [], description="Origins of the admin behind a proxy, as a JSON list."
+    )
+    memory_var: Path = Field(
+        BASE_DIR / "var", description="Folder of the embedded servers and generated secrets."
+    )
+    database_url: str | None = Field(
+        None, description="Login memory_app: web, workers, beat. Without it the embedded PostgreSQL is used."
+    )
+    database_owner_url: str | None = Field(
+        None, description="Login memory_owner: migrate, verify_roles and the few commands that say so."
+    )
+    database_admin_url: str | None = Field(None, description="May create roles: provision_roles alone.")
+    monitor_database_url: str | None = Field(None, description="Login memory_probe: monitors alone.")
+    memory_database_login: str = Field("app", description="Which login this process uses: app or owner.")
+    database_pool_min: int = Field(1, ge=0, description="Connections that a process keeps open.")
+    database_pool_max: int = Field(12, ge=1, description="Connections that a process opens at most.")
+    broker_url: str | None = Field(
+        None, description="Valkey or Redis. Without it the embedded Valkey is used."
+    )
+    log_level: str = Field("INFO", description="Least level that is logged.")
+
+
+@lru_cache
+def environment() -> Environment:
+    return Environment()
