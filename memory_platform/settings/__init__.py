@@ -1,4 +1,5 @@
 """Settings, one module a feature; all values come from `memory_platform.environment`."""
 
+from .accounts import *
 from .base import *
 from .database import *

@@ -22,6 +22,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.postgres",
+    "guardian",
     "rest_framework",
     "apps.core",
     "apps.accounts",
@@ -42,6 +43,8 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "apps.accounts.middleware.CallerMiddleware",
+    "apps.core.middleware.session.DatabaseSessionMiddleware",
 ]
 
 ROOT_URLCONF = "memory_platform.urls"

@@ -1,0 +1,290 @@
+"""Migration operations for what Django does not model: row policies, owner foreign keys, functions, triggers.
+
+All are reversible, and all are data: `manifest` reads them back from the migrations to verify a database.
+"""
+
+import hashlib
+from typing import Any
+
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.operations.base import Operation
+from django.db.migrations.state import ProjectState
+
+from apps.core.db.rowpolicy import OwnerPolicy, RowPolicy
+
+SEARCH_PATH = "pg_catalog, pg_temp"
+
+
+def run(schema_editor: BaseDatabaseSchemaEditor, sql: str) -> None:
+    """Execute literally: without parameters `%` means itself."""
+    schema_editor.execute(sql, None)  # type: ignore[arg-type]
+
+
+class ModelOperation(Operation):
+    """An operation on the table of `app`.`model` that leaves Django's state alone."""
+
+    reduces_to_sql = True
+    reversible = True
+
+    def __init__(self, app: str, model: str) -> None:
+        self.app, self.model = app, model
+
+    def state_forwards(self, app_label: str, state: ProjectState) -> None:
+        pass
+
+    def table(self, state: ProjectState) -> str:
+        return str(state.apps.get_model(self.app, self.model)._meta.db_table)
+
+
+class ApplyRowPolicy(ModelOperation):
+    """Enable and force row security on a table and create its policies, as the model declares them.
+
+    The declaration is written out in the migration, so that a change of policy shows in the diff.
+    """
+
+    def __init__(self, app: str, model: str, policy: RowPolicy) -> None:
+        super().__init__(app, model)
+        self.policy = policy
+
+    def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
+        return ("ApplyRowPolicy", [self.app, self.model, self.policy], {})
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        table = self.table(to_state)
+        drop_policies(schema_editor, table)
+        run(schema_editor, f'ALTER TABLE "{table}" ENABLE ROW LEVEL SECURITY')
+        run(schema_editor, f'ALTER TABLE "{table}" FORCE ROW LEVEL SECURITY')
+        for policy in self.policy.policies(table):
+            run(schema_editor, policy.sql(table))
+            sign_policy(schema_editor, table, policy.name, policy.digest(table))
+        if isinstance(self.policy, OwnerPolicy):
+            self._bind_owner(schema_editor, table, to_state)
+
+    def _bind_owner(self, schema_editor: BaseDatabaseSchemaEditor, table: str, state: ProjectState) -> None:
+        """The owner exists, and its workspace is the row's: a foreign key over both."""
+        names = {f.column for f in state.apps.get_model(self.app, self.model)._meta.local_fields}
+        columns = "workspace_id, principal_id" if "workspace_id" in names else "principal_id"
+        target = "workspace_id, id" if "workspace_id" in names else "id"
+        run(schema_editor, f'ALTER TABLE "{table}" DROP CONSTRAINT IF EXISTS "{table}_owner_fk"')
+        run(
+            schema_editor,
+            f'ALTER TABLE "{table}" ADD CONSTRAINT "{table}_owner_fk" '
+            f"FOREIGN KEY ({columns}) REFERENCES accounts_principal ({target})",
+        )
+
+    def database_backwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        table = self.table(from_state)
+        drop_policies(schema_editor, table)
+        run(schema_editor, f'ALTER TABLE "{table}" DROP CONSTRAINT IF EXISTS "{table}_owner_fk"')
+        # Row security stays on: without a policy the table is closed, which is the safe side.
+
+    def describe(self) -> str:
+        return f"Apply the row policy of {self.app}.{self.model}"
+
+
+def drop_policies(schema_editor: BaseDatabaseSchemaEditor, table: str) -> None:
+    run(
+        schema_editor,
+        f"""
+        DO $do$ DECLARE found record; BEGIN
+          FOR found IN SELECT polname FROM pg_policy WHERE polrelid = '"{table}"'::regclass LOOP
+            EXECUTE format('DROP POLICY %I ON "{table}"', found.polname);
+          END LOOP;
+        END $do$
+        """,
+    )
+
+
+def sign_policy(schema_editor: BaseDatabaseSchemaEditor, table: str, name: str, digest: str) -> None:
+    """Note on the policy which declaration made it and how PostgreSQL wrote it down.
+
+    PostgreSQL rewrites expressions, so a later ALTER POLICY is seen by comparing its own text with the note.
+    """
+    run(
+        schema_editor,
+        f"""
+        DO $do$ BEGIN
+          EXECUTE format('COMMENT ON POLICY %I ON "{table}" IS %L', '{name}', '{digest} ' || (
+            SELECT md5(coalesce(pg_get_expr(polqual, polrelid), '') || '|' ||
+                       coalesce(pg_get_expr(polwithcheck, polrelid), ''))
+            FROM pg_policy WHERE polrelid = '"{table}"'::regclass AND polname = '{name}'));
+        END $do$
+        """,
+    )
+
+
+class AddOwnerForeignKey(ModelOperation):
+    """A reference between owned rows: FOREIGN KEY (principal_id, x_id) REFERENCES target (principal_id, id).
+
+    A one-column key would ignore row policies and so point to another owner's row.
+    `field` is the model's field, `to` is "app.Model"; `on_delete` is SQL: CASCADE, SET NULL (of the column) or
+    NO ACTION.
+    """
+
+    def __init__(self, app: str, model: str, field: str, to: str, on_delete: str = "CASCADE") -> None:
+        super().__init__(app, model)
+        self.field, self.to, self.on_delete = field, to, on_delete
+
+    def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
+        return ("AddOwnerForeignKey", [self.app, self.model, self.field, self.to, self.on_delete], {})
+
+    def constraint(self, table: str, column: str) -> str:
+        name = f"{table}_{column}_owner_fk"
+        return (
+            name
+            if len(name) <= 63
+            else f"{table[:40]}_{hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:8]}_owner_fk"
+        )
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        table = self.table(to_state)
+        column = to_state.apps.get_model(self.app, self.model)._meta.get_field(self.field).column
+        target_model = to_state.apps.get_model(*self.to.split("."))
+        target, key = target_model._meta.db_table, target_model._meta.pk.column
+        action = f"SET NULL ({column})" if self.on_delete == "SET NULL" else self.on_delete
+        run(
+            schema_editor,
+            f'ALTER TABLE "{table}" ADD CONSTRAINT "{self.constraint(table, column)}" '
+            f'FOREIGN KEY (principal_id, "{column}") REFERENCES "{target}" (principal_id, "{key}") '
+            f"ON DELETE {action}",
+        )
+
+    def database_backwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        table = self.table(from_state)
+        column = from_state.apps.get_model(self.app, self.model)._meta.get_field(self.field).column
+        run(schema_editor, f'ALTER TABLE "{table}" DROP CONSTRAINT "{self.constraint(table, column)}"')
+
+    def describe(self) -> str:
+        return f"Bind {self.app}.{self.model}.{self.field} to {self.to} of the same owner"
+
+
+class DefineFunction(Operation):
+    """Create or replace a function with a fixed search path and no right for PUBLIC.
+
+    `previous` is the definition that a reversal brings back (None: the function is dropped).
+    """
+
+    reduces_to_sql = True
+    reversible = True
+
+    def __init__(
+        self,
+        name: str,
+        args: str,
+        returns: str,
+        body: str,
+        *,
+        execute: tuple[str, ...] = (),
+        security_definer: bool = True,
+        volatility: str = "VOLATILE",
+        language: str = "sql",
+        previous: str | None = None,
+    ) -> None:
+        self.name, self.args, self.returns, self.body = name, args, returns, body
+        self.execute, self.security_definer = execute, security_definer
+        self.volatility, self.language, self.previous = volatility, language, previous
+
+    def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
+        more = {
+            "execute": self.execute,
+            "security_definer": self.security_definer,
+            "volatility": self.volatility,
+            "language": self.language,
+            "previous": self.previous,
+        }
+        return ("DefineFunction", [self.name, self.args, self.returns, self.body], more)
+
+    def state_forwards(self, app_label: str, state: ProjectState) -> None:
+        pass
+
+    def sql(self) -> str:
+        security = "SECURITY DEFINER" if self.security_definer else "SECURITY INVOKER"
+        return (
+            f"CREATE OR REPLACE FUNCTION public.{self.name}({self.args}) RETURNS {self.returns} "
+            f"LANGUAGE {self.language} {self.volatility} {security} SET search_path = {SEARCH_PATH} "
+            f"AS $function${self.body}$function$"
+        )
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        run(schema_editor, self.sql())
+        run(schema_editor, f"REVOKE ALL ON FUNCTION public.{self.name} FROM PUBLIC")
+        if self.execute:
+            run(schema_editor, f"GRANT EXECUTE ON FUNCTION public.{self.name} TO {', '.join(self.execute)}")
+
+    def database_backwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        run(schema_editor, self.previous or f"DROP FUNCTION public.{self.name}")
+
+    def describe(self) -> str:
+        return f"Define function {self.name}"
+
+
+class AddTrigger(ModelOperation):
+    """A trigger of a table; `when` is e.g. "BEFORE UPDATE", `function` takes no arguments."""
+
+    def __init__(self, app: str, model: str, name: str, when: str, function: str, each: str = "ROW") -> None:
+        super().__init__(app, model)
+        self.name, self.when, self.function, self.each = name, when, function, each
+
+    def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
+        return ("AddTrigger", [self.app, self.model, self.name, self.when, self.function, self.each], {})
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        run(
+            schema_editor,
+            f'CREATE TRIGGER "{self.name}" {self.when} ON "{self.table(to_state)}" '
+            f"FOR EACH {self.each} EXECUTE FUNCTION public.{self.function}()",
+        )
+
+    def database_backwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        run(schema_editor, f'DROP TRIGGER "{self.name}" ON "{self.table(from_state)}"')
+
+    def describe(self) -> str:
+        return f"Add trigger {self.name} to {self.app}.{self.model}"

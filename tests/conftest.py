@@ -1,0 +1,108 @@
+"""The suite runs as `memory_app` against a PostgreSQL of its own, migrated by `memory_owner`."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from tests.support import server as servers
+
+ROOT = Path(__file__).resolve().parent.parent
+TEMPLATE = "memory_template"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The controller starts the server and migrates the template; every worker copies it."""
+    worker = getattr(config, "workerinput", None)
+    if worker is None:
+        server = servers.start(os.environ.get("MEMORY_TEST_POSTGRES", "18"))
+        config.memory_server = server  # type: ignore[attr-defined]
+        _migrate_template(server)
+        os.environ["MEMORY_TEST_FOLDER"] = str(server.folder)
+    name = f"memory_{worker['workerid']}" if worker else "memory_main"
+    folder = Path(os.environ["MEMORY_TEST_FOLDER"])
+    server = servers.TestServer(folder, None)  # type: ignore[arg-type]
+    with psycopg.connect(server.url("memory_admin", "postgres"), autocommit=True) as admin:
+        admin.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(name)))
+        admin.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER memory_owner").format(
+                sql.Identifier(name), sql.Identifier(TEMPLATE)
+            )
+        )
+    _set_urls(os.environ, server, name)
+    _connect_django(os.environ["DATABASE_URL"])
+
+
+def _connect_django(url: str) -> None:
+    """Django's settings were read before there was a server; no connection has been made yet."""
+    from django.db import connections
+
+    from memory_platform.environment import environment
+    from memory_platform.settings.database import login
+
+    environment.cache_clear()
+    connections.databases["default"].update(login(url, pooled=False))
+
+
+def _set_urls(environ: Any, server: servers.TestServer, database: str) -> None:
+    environ["DATABASE_URL"] = server.url("memory_app", database)
+    environ["DATABASE_OWNER_URL"] = server.url("memory_owner", database)
+    environ["DATABASE_ADMIN_URL"] = server.url("memory_admin", database)
+    environ["MONITOR_DATABASE_URL"] = server.url("memory_probe", database)
+
+
+def _migrate_template(server: servers.TestServer) -> None:
+    environ = dict(os.environ)
+    _set_urls(environ, server, TEMPLATE)
+    environ["DATABASE_ADMIN_URL"] = server.url("memory_admin", "postgres")
+    for command in (["provision_roles", "--apply"], ["migrate", "-v", "0"]):
+        done = subprocess.run(
+            [sys.executable, "manage.py", *command], cwd=ROOT, env=environ, capture_output=True, text=True
+        )
+        if done.returncode:
+            server.stop()
+            pytest.exit(f"manage.py {command[0]} failed:\n{done.stdout}\n{done.stderr}", 3)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    server = getattr(config, "memory_server", None)
+    if server is not None:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def django_db_setup() -> Iterator[None]:
+    """The database is a copy of the template, made as the owner; nothing is created here."""
+    yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _clean_as_admin() -> Iterator[None]:
+    """The application's login may not truncate, so transactional tests are cleaned by the administrator."""
+    from django.test import TransactionTestCase
+
+    from tests.support.clean import truncate_all
+
+    original = TransactionTestCase._fixture_teardown
+    TransactionTestCase._fixture_teardown = lambda self: truncate_all()  # type: ignore[method-assign]
+    yield
+    TransactionTestCase._fixture_teardown = original  # type: ignore[method-assign]
+
+
+@pytest.fixture
+def admin_connection() -> Iterator["psycopg.Connection[Any]"]:
+    """A connection of the administrator, to look at what no role of the application may see."""
+    with psycopg.connect(os.environ["DATABASE_ADMIN_URL"], autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def owner_connection() -> Iterator["psycopg.Connection[Any]"]:
+    with psycopg.connect(os.environ["DATABASE_OWNER_URL"], autocommit=True) as connection:
+        yield connection
