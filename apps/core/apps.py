@@ -16,5 +16,8 @@ class CoreConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        # Registers itself with drf-spectacular when imported.
+        import apps.core.openapi  # noqa: F401
+
         # Sent once a migrate for each app, after all tables are there; ours is enough.
         post_migrate.connect(make_grants, sender=self)

@@ -24,6 +24,8 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "guardian",
     "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
     "apps.core",
     "apps.accounts",
     "apps.operations",
