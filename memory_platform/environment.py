@@ -50,6 +50,11 @@ class Environment(BaseSettings):
     broker_url: str | None = Field(
         None, description="Valkey or Redis. Without it the embedded Valkey is used."
     )
+    outbound_private_hosts: list[str] = Field(
+        [],
+        description="Hosts with private addresses that key sets and webhooks may use, as a JSON list. "
+        "All others must be public.",
+    )
     log_level: str = Field("INFO", description="Least level that is logged.")
 
 

@@ -5,6 +5,7 @@ import hashlib
 from django.db import connection
 
 from apps.accounts.caller import Caller
+from apps.accounts.issuers.verify import caller_of_jwt, looks_like_jwt
 from apps.core import clock
 from apps.core.db.identity import PrincipalIdentity, StaffIdentity
 from apps.core.problems import Unauthenticated
@@ -21,7 +22,7 @@ def caller_of_bearer(header: str) -> Caller:
     credential = credential.strip()
     if scheme.lower() != "bearer" or not credential or len(credential) > 8192:
         raise Unauthenticated
-    return _caller_of_token(credential)
+    return caller_of_jwt(credential) if looks_like_jwt(credential) else _caller_of_token(credential)
 
 
 def _caller_of_token(secret: str) -> Caller:

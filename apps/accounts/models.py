@@ -17,6 +17,7 @@ from apps.core.models import Declared
 
 SHARED_SUBJECT = "shared"
 ANY_GRANT = granted(*GRANTS)
+OWN_BEARER = "user_id = (SELECT nullif(current_setting('memory.user_id', true), '')::int)"
 OPERATES = f"({granted('operate_collection')}) OR {SUPERUSER}"
 
 
@@ -160,8 +161,8 @@ class ApiToken(Declared):
                 "staff",
                 "ALL",
                 "memory_staff",
-                f"({OPERATES}) OR user_id = (SELECT nullif(current_setting('memory.user_id', true), '')::int)",
-                f"({OPERATES}) OR user_id = (SELECT nullif(current_setting('memory.user_id', true), '')::int)",
+                f"({OPERATES}) OR {OWN_BEARER}",
+                f"({OPERATES}) OR {OWN_BEARER}",
             ),
         ),
         allow={"memory_api": "r", "memory_staff": "raw"},
@@ -192,6 +193,17 @@ class TrustedIssuer(Declared):
     subject_claim = models.CharField(max_length=64, default="sub")
     subject_prefix = models.CharField(max_length=64, help_text="Put before the claim, e.g. oidc:login#")
     algorithms = ArrayField(models.CharField(max_length=16), default=list)
+    scopes = ArrayField(
+        models.CharField(max_length=16), default=list, help_text="The most that a JWT of this issuer may do."
+    )
+    scope_claim = models.CharField(
+        max_length=64,
+        blank=True,
+        help_text="Claim that narrows the scopes; blank: every JWT has all of them.",
+    )
+    speaks_for_user = models.BooleanField(
+        default=False, help_text="Claims written with its JWTs carry the user's authority."
+    )
     active = models.BooleanField(default=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -204,6 +216,7 @@ class TrustedIssuer(Declared):
         "jwks_url",
         "subject_claim",
         "algorithms",
+        "scopes",
         "active",
     )
     row_policy = CustomPolicy(
@@ -218,6 +231,12 @@ class TrustedIssuer(Declared):
         constraints = [
             models.UniqueConstraint(
                 fields=["workspace", "iss", "audience"], name="accounts_trustedissuer_key"
+            ),
+            # A JWT says nothing of workspaces, so that what it names must lead to one.
+            models.UniqueConstraint(
+                fields=["iss", "audience"],
+                condition=models.Q(active=True),
+                name="accounts_trustedissuer_one_workspace",
             ),
             models.CheckConstraint(
                 name="accounts_trustedissuer_safe_algorithms",

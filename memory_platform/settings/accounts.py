@@ -1,5 +1,9 @@
 """Sign-in of staff and object permissions."""
 
+from memory_platform.environment import environment
+
+OUTBOUND_PRIVATE_HOSTS = frozenset(host.lower() for host in environment().outbound_private_hosts)
+
 AUTHENTICATION_BACKENDS = [
     "django.contrib.auth.backends.ModelBackend",
     "guardian.backends.ObjectPermissionBackend",

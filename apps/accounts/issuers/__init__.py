@@ -1,0 +1,1 @@
+"""JWTs of issuers that a workspace trusts."""
