@@ -35,8 +35,18 @@ def pytest_configure(config: pytest.Config) -> None:
                 sql.Identifier(name), sql.Identifier(TEMPLATE)
             )
         )
+    copy_rights(server, name)
     _set_urls(os.environ, server, name)
     _connect_django(os.environ["DATABASE_URL"])
+
+
+def copy_rights(server: servers.TestServer, database: str) -> None:
+    """A copy of a database does not copy the rights on the database itself."""
+    from apps.core.db.provision import database_statements
+
+    with psycopg.connect(server.url("memory_admin", database)) as admin:
+        for statement in database_statements(database):
+            admin.execute(statement)
 
 
 def _connect_django(url: str) -> None:
@@ -77,9 +87,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup() -> Iterator[None]:
+def django_db_setup() -> None:
     """The database is a copy of the template, made as the owner; nothing is created here."""
-    yield
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -16,5 +16,7 @@ class CoreConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from apps.core import checks  # noqa: F401  (registers them)
+
         # Sent once a migrate for each app, after all tables are there; ours is enough.
         post_migrate.connect(make_grants, sender=self)

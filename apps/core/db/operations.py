@@ -17,7 +17,7 @@ SEARCH_PATH = "pg_catalog, pg_temp"
 
 def run(schema_editor: BaseDatabaseSchemaEditor, sql: str) -> None:
     """Execute literally: without parameters `%` means itself."""
-    schema_editor.execute(sql, None)  # type: ignore[arg-type]
+    schema_editor.execute(sql, None)
 
 
 class ModelOperation(Operation):
@@ -157,7 +157,7 @@ class AddOwnerForeignKey(ModelOperation):
     ) -> None:
         table = self.table(to_state)
         column = to_state.apps.get_model(self.app, self.model)._meta.get_field(self.field).column
-        target_model = to_state.apps.get_model(*self.to.split("."))
+        target_model = to_state.apps.get_model(self.to)
         target, key = target_model._meta.db_table, target_model._meta.pk.column
         action = f"SET NULL ({column})" if self.on_delete == "SET NULL" else self.on_delete
         run(
