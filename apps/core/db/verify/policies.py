@@ -39,7 +39,7 @@ def _row_security(cursor: CursorWrapper, declared: dict[str, tuple[Policy, ...]]
 def _compare(cursor: CursorWrapper, declared: dict[str, tuple[Policy, ...]]) -> Iterator[Difference]:
     cursor.execute(
         """
-        SELECT c.relname, p.polname, p.polcmd, p.polpermissive, 
+        SELECT c.relname, p.polname, p.polcmd, p.polpermissive,
                ARRAY(SELECT r::regrole::text FROM unnest(p.polroles) r),
                obj_description(p.oid, 'pg_policy'),
                md5(coalesce(pg_get_expr(p.polqual, p.polrelid), '') || '|' ||
