@@ -86,6 +86,10 @@ class Unprocessable(Problem):
     code, status, title = "unprocessable", 422, "The request names something that is not in the object"
 
 
+class ResponseTooLarge(Problem):
+    code, status, title = "response_too_large", 422, "The answer would be larger than allowed"
+
+
 class VersionRequired(Problem):
     code, status, title = "version_required", 428, "Send the version that you read as If-Match"
 
