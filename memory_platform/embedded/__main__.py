@@ -31,7 +31,7 @@ def _become_postgres(installation: Installation) -> None:
     os.chdir("/")
     server.user.become()
     end_with_parent(signal.SIGINT)
-    os.execve(command[0], command, variables)
+    os.execve(command[0], command, variables)  # noqa: S606 - our own server
 
 
 def _become_valkey(installation: Installation) -> None:
@@ -39,7 +39,7 @@ def _become_valkey(installation: Installation) -> None:
     server.prepare()
     command = server.command()
     end_with_parent(signal.SIGTERM)
-    os.execve(command[0], command, {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"})
+    os.execve(command[0], command, {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"})  # noqa: S606
 
 
 if __name__ == "__main__":

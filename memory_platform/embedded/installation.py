@@ -1,4 +1,4 @@
-"""One installation: the folder `var/` with data, sockets, secrets, and the file that says where servers are."""
+"""One installation: the folder `var/` with data, sockets, secrets, and the URLs of its servers."""
 
 import json
 import os
