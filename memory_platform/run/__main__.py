@@ -65,7 +65,7 @@ def _run(env: Environment, installation: Installation) -> None:
     try:
         say("Preparing the database …")
         _wait_for_database(env, installation)
-        set_up(env, commands, installation.logs)
+        set_up(env, commands, installation)
         say("Starting web, worker and beat …")
         for name in _processes(env):
             if name not in SERVERS:
