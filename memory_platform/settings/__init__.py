@@ -1,5 +1,6 @@
 """Settings, one module a feature; all values come from `memory_platform.environment`."""
 
 from .accounts import *
+from .background import *
 from .base import *
 from .database import *

@@ -23,6 +23,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django.contrib.postgres",
     "guardian",
+    "django_celery_beat",
     "rest_framework",
     "apps.core",
     "apps.accounts",
