@@ -25,7 +25,7 @@ class Environment(BaseSettings):
     debug: bool = Field(False, description="Django's debug pages. Refused together with MEMORY_PRODUCTION.")
     secret_key: SecretStr | None = Field(
         None,
-        description="Signs sessions and cursors, at least 50 characters. The embedded default makes one in var/.",
+        description="Signs sessions and cursors, at least 50 characters. The embedded default makes one.",
     )
     allowed_hosts: list[str] = Field(
         ["localhost", "127.0.0.1", "[::1]"], description="Host names that requests may name, as a JSON list."

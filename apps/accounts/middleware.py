@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponseBase
 
 from apps.accounts.caller import SCOPES, Caller
@@ -22,6 +23,9 @@ class CallerMiddleware:
             caller = caller_of_bearer(header) if header is not None else self._signed_in(request)
         except Problem as problem:
             return problem_response(problem)
+        if caller is not None and caller.via != "session":
+            # A cookie beside a credential counts for nothing, and a credential opens no page made for cookies.
+            request.user = AnonymousUser()
         request.caller = caller  # type: ignore[attr-defined]
         return self.get_response(request)
 

@@ -16,6 +16,8 @@ class CoreConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        # Registers itself with drf-spectacular when imported.
+        import apps.core.openapi  # noqa: F401
         from apps.core import checks  # noqa: F401  (registers them)
 
         # Sent once a migrate for each app, after all tables are there; ours is enough.

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ADMIN_NAME = "admin"
-ADMIN_PASSWORD_FILE = "admin_password"  # noqa: S105 - a file's name
-TOKEN_FILE = "api_token"  # noqa: S105 - a file's name
+ADMIN_PASSWORD_FILE = "admin_password"
+TOKEN_FILE = "api_token"
 
 
 @dataclass(frozen=True, slots=True)

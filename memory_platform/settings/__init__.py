@@ -1,6 +1,7 @@
 """Settings, one module a feature; all values come from `memory_platform.environment`."""
 
 from .accounts import *
+from .api import *
 from .background import *
 from .base import *
 from .database import *

@@ -25,6 +25,8 @@ INSTALLED_APPS = [
     "guardian",
     "django_celery_beat",
     "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
     "apps.core",
     "apps.accounts",
     "apps.operations",

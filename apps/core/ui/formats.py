@@ -50,7 +50,9 @@ def _zoned(at: datetime) -> tuple[datetime, str]:
     return local, local.tzname() or "UTC"
 
 
-def when(at: datetime | None, *, relative: bool = False, absent: str = "never", zone: bool = True) -> SafeString:
+def when(
+    at: datetime | None, *, relative: bool = False, absent: str = "never", zone: bool = True
+) -> SafeString:
     """`2026-11-29 11:32:35 UTC` in the viewer's zone; the distance follows when `relative`.
 
     `zone=False` is for columns whose heading names the zone.
@@ -131,7 +133,10 @@ def hash_pair(first: str, second: str) -> SafeString:
     at = min(len(first), len(second)) if at is None else at
     lines = [
         format_html(
-            '<code class="gv-wrap">{}<mark class="gv-diff">{}</mark>{}</code>', h[:at], h[at : at + 1], h[at + 1 :]
+            '<code class="gv-wrap">{}<mark class="gv-diff">{}</mark>{}</code>',
+            h[:at],
+            h[at : at + 1],
+            h[at + 1 :],
         )
         for h in (first, second)
     ]
@@ -202,7 +207,12 @@ def middle_cut(text: str, most: int = 28) -> str:
 
 def person(display_name: str, subject: str, *, href: str = "") -> SafeString:
     """A principal: its display name, the subject under it in monospace, cut in the middle."""
-    name = format_html('<a href="{}">{}</a>', href, display_name or subject) if href else display_name or subject
+    name = (
+        format_html('<a href="{}">{}</a>', href, display_name or subject) if href else display_name or subject
+    )
     return format_html(
-        '<span class="gv-name"><span>{}</span><code title="{}">{}</code></span>', name, subject, middle_cut(subject)
+        '<span class="gv-name"><span>{}</span><code title="{}">{}</code></span>',
+        name,
+        subject,
+        middle_cut(subject),
     )

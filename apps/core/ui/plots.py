@@ -105,7 +105,9 @@ class IntervalPlot(Part):
     def bounds(self) -> tuple[float, float]:
         values = [0.0]
         for row in self.rows:
-            values += [v for v in (row.estimate, row.low, row.high, row.minimum) if v is not None and isfinite(v)]
+            values += [
+                v for v in (row.estimate, row.low, row.high, row.minimum) if v is not None and isfinite(v)
+            ]
         low, high = min(values), max(values)
         pad = (high - low) * 0.06 or 0.01
         return low - pad, high + pad
@@ -261,7 +263,9 @@ class Trend(Part):
 
     @property
     def table(self) -> list[tuple[str, list[str]]]:
-        return [(label, [self.write(s.values[at]) for s in self.series]) for at, label in enumerate(self.labels)]
+        return [
+            (label, [self.write(s.values[at]) for s in self.series]) for at, label in enumerate(self.labels)
+        ]
 
 
 def round_up(value: float) -> float:
