@@ -51,11 +51,14 @@ def copy_rights(server: servers.TestServer, database: str) -> None:
 
 def _connect_django(url: str) -> None:
     """Django's settings were read before there was a server; no connection has been made yet."""
+    from django.conf import settings
     from django.db import connections
 
     from memory_platform.environment import environment
     from memory_platform.settings.database import login
 
+    # Hundreds of users are made; how slow a real hash is, is not what the suite is about.
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     environment.cache_clear()
     connections.databases["default"].update(login(url, pooled=False))
 
