@@ -192,7 +192,8 @@ def test_nothing_listens_on_the_network_and_passwords_are_asked(running: Embedde
     with psycopg.connect(running.url("admin", "postgres")) as connection:
         settings = dict(
             connection.execute(
-                "SELECT name, setting FROM pg_settings WHERE name IN ('listen_addresses', 'password_encryption')"
+                "SELECT name, setting FROM pg_settings "
+                "WHERE name IN ('listen_addresses', 'password_encryption')"
             ).fetchall()
         )
         methods = connection.execute("SELECT DISTINCT auth_method FROM pg_hba_file_rules").fetchall()
