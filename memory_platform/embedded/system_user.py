@@ -69,7 +69,13 @@ def this_user() -> SystemUser:
 def postgres_user() -> SystemUser:
     """Who runs PostgreSQL: this user, or the server's own when this one is root."""
     if os.geteuid() != 0:
-        return this_user()
+        user = this_user()
+        if user.name == str(user.uid):
+            raise EmbeddedError(
+                f"PostgreSQL needs a user with a name, and number {user.uid} has none here. "
+                f"Add one to /etc/passwd, or name a server of your own with DATABASE_URL."
+            )
+        return user
     if found := _named(SERVER_USER) or _made():
         return found
     for name in STAND_INS:
