@@ -1,6 +1,7 @@
 """Errors of API views as problem documents, and how views read bodies."""
 
 import json
+from typing import Any
 
 import psycopg
 import pytest
@@ -22,6 +23,7 @@ SECRET = "hunter2-driver-message"
 
 def answer(exc):
     response = exception_handler(exc, {})
+    assert response is not None
     body = json.loads(response.content)
     assert response["Content-Type"] == "application/problem+json"
     assert body["status"] == response.status_code
@@ -143,7 +145,7 @@ def test_a_body_has_a_limit():
 
 
 def test_a_body_whose_length_is_not_declared_is_measured():
-    request = APIRequestFactory().generic("POST", "/", b'"' + b"x" * 300 + b'"', "application/json")
+    request: Any = APIRequestFactory().generic("POST", "/", '"' + "x" * 300 + '"', "application/json")
     request.META["CONTENT_LENGTH"] = "50"
     response = Echo.as_view()(request)
     assert response.status_code in (400, 413)

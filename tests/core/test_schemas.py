@@ -70,7 +70,7 @@ def test_a_good_document_takes_json_types_and_keeps_time_in_utc():
     assert found.at.isoformat() == "2026-03-01T10:00:00+00:00"
     assert found.id == UUID(GOOD["id"])
     assert found.scopes == {"a", "b"}
-    assert found.shapes[0].radius == 2.0
+    assert found.shapes == [Circle(kind="circle", radius=2.0)]
 
 
 @pytest.mark.parametrize(
@@ -131,6 +131,7 @@ def test_missing_fields_are_named_and_several_are_listed():
 
 def test_a_long_list_of_failures_is_cut():
     failures = validated(Document, {**GOOD, "shapes": [{"kind": "square", "side": "x"}] * 50})
+    assert isinstance(failures, list)
     assert len(failures) == MAX_FAILURES
 
 
@@ -142,10 +143,10 @@ def test_something_else_than_an_object(data):
 def test_models_made_in_code_are_as_strict():
     for change in ({"count": "1"}, {"note": "\x00"}, {"share": float("nan")}, {"more": 1}):
         with pytest.raises(ValidationError) as caught:
-            Document(id=UUID(GOOD["id"]), at="2026-03-01T12:00:00Z", **change)
+            Document.model_validate({"id": UUID(GOOD["id"]), "at": "2026-03-01T12:00:00Z", **change})
         assert "\x00" not in str(caught.value)
     with pytest.raises(ValidationError):
-        parse(Document, GOOD).count = 5
+        setattr(parse(Document, GOOD), "count", 5)  # noqa: B010
 
 
 def test_pointers_are_escaped_and_end_before_what_cannot_be_repeated():
