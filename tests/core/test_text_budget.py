@@ -1,6 +1,8 @@
 """The byte budget of answers."""
 
 import json
+from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,7 +24,7 @@ from apps.core.text.budget import CAPS
 ESCAPES = '"\\\n\u0001é€😀x'
 
 
-def answer(rows):
+def answer(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {"request_id": 'q"uoted', "degraded": {"error": "dependency_timeout"}, "results": rows}
 
 
@@ -40,8 +42,9 @@ def test_small_texts_are_byte_identical_and_unflagged():
 
 
 def test_twenty_huge_hits_keep_order_and_metadata():
-    rows = [{"content": ESCAPES * 4000, "id": n, "score": n / 7} for n in range(20)]
+    rows: list[dict[str, Any]] = [{"content": ESCAPES * 4000, "id": n, "score": n / 7} for n in range(20)]
     fitted = fit_budget(answer(rows), budget=SOURCES_BUDGET, reserve=RESERVED)
+    assert fitted.cap is not None
     assert len(fitted.body) <= SOURCES_BUDGET - RESERVED
     body = json.loads(fitted.body)
     assert [(row["id"], row["score"]) for row in body["results"]] == [(n, n / 7) for n in range(20)]
@@ -57,7 +60,7 @@ def test_twenty_huge_hits_keep_order_and_metadata():
 
 
 def test_only_what_is_cut_is_flagged():
-    rows = [{"content": "x" * 2001}, {"content": "short"}, {"content": None}, {"id": 4}]
+    rows: list[dict[str, Any]] = [{"content": "x" * 2001}, {"content": "short"}, {"content": None}, {"id": 4}]
     fitted = fit_budget(answer(rows), budget=SOURCES_BUDGET)
     assert fitted.document["results"] == [
         {"content": "x" * 2000 + "…", "content_truncated": True},
@@ -78,6 +81,7 @@ def test_several_places_share_one_cap():
     document = {"results": [{"content": "a" * 500}], "hints": [{"text": "b" * 500}], "none": None}
     places = [("results", "content"), ("hints", "text"), ("none", "text"), ("absent", "text")]
     fitted = fit_budget(document, budget=400, texts=places)
+    assert fitted.cap is not None
     assert fitted.document["results"][0]["content"] == "a" * fitted.cap + "…"
     assert fitted.document["hints"][0]["text"] == "b" * fitted.cap + "…"
 
@@ -139,12 +143,12 @@ def test_every_answer_fits_and_is_cut_as_little_as_the_caps_allow(contents, budg
 def test_pages_join_to_the_text_and_end_as_late_as_they_fit(text, room):
     measured = Utf16Text(text)
 
-    def fits(start, end):
-        return len(render_json(measured.slice(start, end))) <= room
+    def fits(start: int, end: int) -> bool:
+        return bool(len(render_json(measured.slice(start, end))) <= room)
 
     start, pages = 0, []
     while start < measured.length:
-        end = largest_end(measured, start, lambda end, start=start: fits(start, end))
+        end = largest_end(measured, start, partial(fits, start))
         if end < measured.length:
             assert not fits(start, end + 1 if measured.is_boundary(end + 1) else end + 2)
         if end == start:
