@@ -195,6 +195,16 @@ class EvaluationReport(Document):
     )
 
 
+class EvaluationEvidence(BaseModel):
+    """What a holdout must not share with the evaluation that it confirms, out of PRME's report or ours."""
+
+    class Query(BaseModel):
+        group_id: Sha256
+
+    receipt_checksums: dict[str, Sha256]
+    queries: tuple[Query, ...]
+
+
 class HoldoutTrial(Document):
     """One query answered under both arms, with everything that is relevant to it.
 
