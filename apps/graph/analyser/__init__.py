@@ -1,20 +1,19 @@
 """The analyser: what a text is found by. Deterministic; its version is stored with what it indexed."""
 
-from .analysis import ANALYSER_VERSION, Analysed, Group, analyse_documents, analyse_query
+from .analysis import ANALYSER, ANALYSER_VERSION, Analysed, Analyser, Group
 from .languages import SIMPLE, detect
-from .lexemes import POSTGRES, LexemeSource, PostgresLexemes, SimpleLexemes, installed
+from .lexemes import LexemeSource, PostgresLexemes, SimpleLexemes, installed
 
 __all__ = [
+    "ANALYSER",
     "ANALYSER_VERSION",
-    "POSTGRES",
     "SIMPLE",
     "Analysed",
+    "Analyser",
     "Group",
     "LexemeSource",
     "PostgresLexemes",
     "SimpleLexemes",
-    "analyse_documents",
-    "analyse_query",
     "detect",
     "installed",
 ]

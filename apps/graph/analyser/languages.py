@@ -2,7 +2,11 @@
 
 import re
 from collections import defaultdict
+from collections.abc import Collection
 from importlib.resources import files
+from itertools import islice
+
+from .tokens import count_runs
 
 SIMPLE = "simple"
 
@@ -19,12 +23,12 @@ _SCRIPTS = {
     "tamil": re.compile("[\u0b80-\u0bff]"),
 }
 _SERBIAN = re.compile("[ђјљњћџЂЈЉЊЋЏ]")
-_LATIN_WORD = re.compile(r"[a-zà-ɏḀ-ỿ]+")
 _NON_LATIN = re.compile("[\u0370-\u1fff\u2e80-\uffff]")
 
 DETECTABLE = (*_FUNCTION_WORDS, *_SCRIPTS, "serbian")
 SAMPLE = 2_000
-"""Characters at the start of a text from which its language is guessed."""
+SAMPLE_RUNS = 400
+"""Characters, and distinct runs, at the start of a text from which its language is guessed."""
 _LEAST = 0.5
 """Share-weighted function words a text must show; `in`, which six languages share, alone is no evidence."""
 
@@ -40,13 +44,16 @@ def _weights() -> dict[str, tuple[tuple[str, float], ...]]:
 _WEIGHTS = _weights()
 
 
-def detect(text: str) -> str:
-    """The configuration for a text: one of `DETECTABLE`, or `simple` where neither script nor words tell."""
-    sample = text[:SAMPLE]
-    if not sample.isascii() and (by_script := _by_script(sample)):
+def detect(text: str, runs: Collection[str] | None = None) -> str:
+    """The configuration for a text: one of `DETECTABLE`, or `simple` where neither script nor words tell.
+
+    `runs` are the distinct runs of the text, for a caller who has them already.
+    """
+    if not text.isascii() and (by_script := _by_script(text[:SAMPLE])):
         return by_script
     scores: dict[str, float] = defaultdict(float)
-    for word in _LATIN_WORD.findall(sample.lower()):
+    words = count_runs(text) if runs is None else runs
+    for word in {run.lower() for run in islice(words, SAMPLE_RUNS)}:
         for language, weight in _WEIGHTS.get(word, ()):
             scores[language] += weight
     ranked = sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:2]

