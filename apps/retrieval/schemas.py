@@ -20,7 +20,7 @@ class Filters:
     """Restrictions of a search, all of which a row must meet, in every channel and before every cap.
 
     `since`, `until` bound the event time (else the update time) half-open; `valid_since`, `valid_until` the
-    validity window, which must overlap; `known_at` leaves out what was stored later. `labels` must all be there.
+    validity window, which must overlap; `known_at` leaves out later rows; all `labels` must be there.
     """
 
     kinds: tuple[str, ...] = ()
@@ -61,8 +61,8 @@ class ChannelReport:
     """How one channel went.
 
     status: `ok`; `empty` when nobody has stored its material yet (counts 0, has not failed); `failed` with
-    `error`, a stable code. `method` is `exact` or `hnsw` for the semantic channel; `coverage` the share of live
-    rows with a vector.
+    `error`, a stable code. `method` is `exact` or `hnsw` for the semantic channel; `coverage` the share of
+    live rows with a vector.
     """
 
     name: Literal["lexical", "semantic", "graph", "pinned"]
