@@ -58,6 +58,9 @@ class Environment(BaseSettings):
     broker_url: str | None = Field(
         None, description="Valkey or Redis. Without it the embedded Valkey is used."
     )
+    embedder_api_key: SecretStr | None = Field(
+        None, description="Bearer key for an embedder behind HTTP; its address is registered, the key never."
+    )
     log_level: str = Field("INFO", description="Least level that is logged.")
 
 
