@@ -5,3 +5,4 @@ from .api import *
 from .background import *
 from .base import *
 from .database import *
+from .unfold import *

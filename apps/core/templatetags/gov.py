@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django import template
+from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -112,3 +113,44 @@ def gv_sign(tone: Tone) -> SafeString:
         sign,
         WORDS[tone],
     )
+
+
+@register.simple_tag
+def gv_allowed(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Entries of a navigation group that the user may open."""
+    return [item for item in items if item.get("has_permission")]
+
+
+@register.simple_tag(takes_context=True)
+def gv_crumbs(context: Any) -> list[dict[str, Any]]:
+    """Where the page stands: the list above an object; pages may give `crumbs` of their own."""
+    if "crumbs" in context:
+        return list(context["crumbs"] or [])
+    opts = context.get("opts")
+    on_list = context.get("cl") is not None
+    if opts is None or on_list:
+        return []
+    try:
+        link = reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist")
+    except NoReverseMatch:
+        return []
+    name = str(opts.verbose_name_plural)
+    return [{"link": link, "title": name[:1].upper() + name[1:]}]
+
+
+@register.simple_tag(takes_context=True)
+def gv_heading(context: Any) -> Any:
+    """The page's heading: its title as it was given, ids and hashes unchanged."""
+    return context.get("heading") or context.get("title") or context.get("site_title") or ""
+
+
+@register.simple_tag(takes_context=True)
+def gv_empty(context: Any, changelist: Any) -> ui.EmptyState:
+    """What a list without rows says: filters that hide everything, or nothing there yet and the next step."""
+    empty = getattr(changelist.model_admin, "empty_state", None)
+    if changelist.chips if hasattr(changelist, "chips") else changelist.has_active_filters:
+        clear = format_html('<a class="gv-button" href="?">Clear the filters</a>')
+        return ui.EmptyState("Nothing matches these filters.", "Each of them is shown above the list.", clear)
+    if empty is not None:
+        return empty(changelist)  # type: ignore[no-any-return]
+    return ui.EmptyState(f"No {changelist.opts.verbose_name} yet.")

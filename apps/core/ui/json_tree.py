@@ -41,10 +41,10 @@ def _leaf(value: Any) -> SafeString:
         if len(value) <= STRING_SHOWN:
             return format_html('<span class="str">"{}"</span>', value)
         return format_html(
-            '<details><summary><span class="str">"{}…"</span> show all ({:,} characters)</summary>'
+            '<details><summary><span class="str">"{}…"</span> show all ({} characters)</summary>'
             '<span class="str gv-long">"{}"</span></details>',
             value[:STRING_SHOWN],
-            len(value),
+            f"{len(value):,}",
             value,
         )
     return format_html('<span class="lit">{}</span>', json.dumps(value, default=str))
