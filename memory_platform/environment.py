@@ -36,6 +36,14 @@ class Environment(BaseSettings):
     memory_var: Path = Field(
         BASE_DIR / "var", description="Folder of the embedded servers and generated secrets."
     )
+    bind: str = Field("127.0.0.1", description="Address that the web server of `make run` listens on.")
+    port: int = Field(
+        8000,
+        ge=1,
+        le=65535,
+        description="Port of the web server of `make run`; the next free one when taken.",
+    )
+    demo: bool = Field(True, description="Whether the first `make run` writes a demo memory.")
     database_url: str | None = Field(
         None, description="Login memory_app: web, workers, beat. Without it the embedded PostgreSQL is used."
     )
@@ -54,6 +62,9 @@ class Environment(BaseSettings):
         [],
         description="Hosts with private addresses that key sets and webhooks may use, as a JSON list. "
         "All others must be public.",
+    )
+    embedder_api_key: SecretStr | None = Field(
+        None, description="Bearer key for an embedder behind HTTP; its address is registered, the key never."
     )
     log_level: str = Field("INFO", description="Least level that is logged.")
 

@@ -35,17 +35,30 @@ def pytest_configure(config: pytest.Config) -> None:
                 sql.Identifier(name), sql.Identifier(TEMPLATE)
             )
         )
+    copy_rights(server, name)
     _set_urls(os.environ, server, name)
     _connect_django(os.environ["DATABASE_URL"])
 
 
+def copy_rights(server: servers.TestServer, database: str) -> None:
+    """A copy of a database does not copy the rights on the database itself."""
+    from apps.core.db.provision import database_statements
+
+    with psycopg.connect(server.url("memory_admin", database)) as admin:
+        for statement in database_statements(database):
+            admin.execute(statement)
+
+
 def _connect_django(url: str) -> None:
     """Django's settings were read before there was a server; no connection has been made yet."""
+    from django.conf import settings
     from django.db import connections
 
     from memory_platform.environment import environment
     from memory_platform.settings.database import login
 
+    # Hundreds of users are made; how slow a real hash is, is not what the suite is about.
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     environment.cache_clear()
     connections.databases["default"].update(login(url, pooled=False))
 
@@ -77,9 +90,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup() -> Iterator[None]:
+def django_db_setup() -> None:
     """The database is a copy of the template, made as the owner; nothing is created here."""
-    yield
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,7 +1,46 @@
-"""JSON bodies, strictly."""
+"""How the API reads bodies."""
 
-from rest_framework.parsers import JSONParser
+from collections.abc import Mapping
+from typing import IO, Any
+
+from django.conf import settings
+from rest_framework.exceptions import UnsupportedMediaType
+from rest_framework.parsers import BaseParser
+
+from apps.core.problems import InvalidRequest, PayloadTooLarge
+from apps.core.schemas import loads
 
 
-class StrictJSONParser(JSONParser):
-    strict = True
+class StrictJSONParser(BaseParser):
+    """JSON as `schemas.loads` takes it, up to the view's `max_body_bytes` (else the setting
+    DATA_UPLOAD_MAX_MEMORY_SIZE). A larger body is refused by its declared length, before it is read."""
+
+    media_type = "application/json"
+
+    def parse(
+        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> Any:
+        context = parser_context or {}
+        if str(context.get("encoding", "utf-8")).lower().replace("-", "") not in {"utf8", "usascii"}:
+            raise UnsupportedMediaType(media_type or "")
+        limit = self._limit(context.get("view"))
+        if _declared_length(stream) > limit:
+            raise PayloadTooLarge(f"The body may hold {limit} bytes", limit=limit)
+        try:
+            body = stream.read(limit + 1)
+        except OSError:
+            raise InvalidRequest("The body could not be read") from None
+        if len(body) > limit:
+            raise PayloadTooLarge(f"The body may hold {limit} bytes", limit=limit)
+        return loads(body)
+
+    @staticmethod
+    def _limit(view: Any) -> int:
+        return int(getattr(view, "max_body_bytes", None) or settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0)
+
+
+def _declared_length(stream: Any) -> int:
+    try:
+        return int(getattr(stream, "META", {}).get("CONTENT_LENGTH") or 0)
+    except ValueError:
+        return 0

@@ -18,6 +18,7 @@ class CoreConfig(AppConfig):
     def ready(self) -> None:
         # Registers itself with drf-spectacular when imported.
         import apps.core.openapi  # noqa: F401
+        from apps.core import checks  # noqa: F401  (registers them)
 
         # Sent once a migrate for each app, after all tables are there; ours is enough.
         post_migrate.connect(make_grants, sender=self)

@@ -70,6 +70,14 @@ class NotFound(Problem):
     code, status, title = "not_found", 404, "Nothing here by that name"
 
 
+class MethodNotAllowed(Problem):
+    code, status, title = "method_not_allowed", 405, "This address does not take this method"
+
+
+class NotAcceptable(Problem):
+    code, status, title = "not_acceptable", 406, "No form of the answer suits the Accept header"
+
+
 class StateConflict(Problem):
     code, status, title = "conflict", 409, "The present state does not allow that"
 
@@ -82,8 +90,16 @@ class PayloadTooLarge(Problem):
     code, status, title = "payload_too_large", 413, "The request is larger than allowed"
 
 
+class UnsupportedMediaType(Problem):
+    code, status, title = "unsupported_media_type", 415, "This address does not read this media type"
+
+
 class Unprocessable(Problem):
     code, status, title = "unprocessable", 422, "The request names something that is not in the object"
+
+
+class ResponseTooLarge(Problem):
+    code, status, title = "response_too_large", 422, "The answer would be larger than allowed"
 
 
 class VersionRequired(Problem):

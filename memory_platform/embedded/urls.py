@@ -2,7 +2,9 @@
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 if TYPE_CHECKING:
     from memory_platform.environment import Environment
@@ -36,3 +38,26 @@ def connection_urls(env: "Environment") -> ConnectionUrls:
         probe=env.monitor_database_url or found.get("probe", ""),
         broker=env.broker_url or found.get("broker", ""),
     )
+
+
+def socket_broker_url(socket: Path, database: int = 0) -> str:
+    """The URL by which Celery reaches a Valkey on a unix socket."""
+    return f"redis+socket://{quote(str(socket))}?virtual_host={database}"
+
+
+def celery_broker_url(url: str) -> str:
+    """A broker URL in Celery's words; what it is not is left as it stands: `unix://` → `redis+socket://`."""
+    parts = urlsplit(url)
+    if parts.scheme != "unix":
+        return url
+    database = parse_qs(parts.query).get("db", ["0"])[0]
+    return socket_broker_url(Path(unquote(parts.path)), int(database))
+
+
+def redis_client_url(url: str) -> str:
+    """A broker URL in the words of the client library `redis`: `redis+socket://` → `unix://`."""
+    parts = urlsplit(url)
+    if parts.scheme != "redis+socket":
+        return url
+    database = parse_qs(parts.query).get("virtual_host", ["0"])[0]
+    return f"unix://{quote(unquote(parts.path))}?db={database}"

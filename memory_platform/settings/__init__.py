@@ -2,5 +2,7 @@
 
 from .accounts import *
 from .api import *
+from .background import *
 from .base import *
 from .database import *
+from .unfold import *

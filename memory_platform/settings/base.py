@@ -12,10 +12,11 @@ ALLOWED_HOSTS = env.allowed_hosts
 CSRF_TRUSTED_ORIGINS = env.csrf_trusted_origins
 
 INSTALLED_APPS = [
-    "unfold",
+    # The site is ours; Unfold's own configuration would put its in place.
+    "unfold.apps.BasicAppConfig",
     "unfold.contrib.filters",
     "unfold.contrib.forms",
-    "django.contrib.admin",
+    "memory_platform.admin_config.MemoryAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -23,6 +24,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django.contrib.postgres",
     "guardian",
+    "django_celery_beat",
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
@@ -45,6 +47,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "apps.core.middleware.csp.ContentSecurityPolicyMiddleware",
     "apps.accounts.middleware.CallerMiddleware",
     "apps.core.middleware.session.DatabaseSessionMiddleware",
 ]

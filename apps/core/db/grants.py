@@ -3,7 +3,8 @@
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from apps.core.db.roles import APP, SESSION_ROLES, STAFF, TableRights, expected_rights
+from apps.core.db.roles import SESSION_ROLES, TableRights, expected_rights
+from apps.core.db.rowpolicy import APP, STAFF
 
 GRANTEES = (APP, *SESSION_ROLES)
 PRIVILEGES = ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER")

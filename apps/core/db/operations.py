@@ -17,7 +17,7 @@ SEARCH_PATH = "pg_catalog, pg_temp"
 
 def run(schema_editor: BaseDatabaseSchemaEditor, sql: str) -> None:
     """Execute literally: without parameters `%` means itself."""
-    schema_editor.execute(sql, None)  # type: ignore[arg-type]
+    schema_editor.execute(sql, None)
 
 
 class ModelOperation(Operation):
@@ -42,12 +42,15 @@ class ApplyRowPolicy(ModelOperation):
     The declaration is written out in the migration, so that a change of policy shows in the diff.
     """
 
-    def __init__(self, app: str, model: str, policy: RowPolicy) -> None:
+    def __init__(self, app: str, model: str, policy: RowPolicy, *, bind_owner: bool = True) -> None:
+        """`bind_owner=False` leaves out the owner's foreign key: for rows written by the ten thousand, whose
+        owner the policy alone fixes and whose erasure is a rule of its own."""
         super().__init__(app, model)
-        self.policy = policy
+        self.policy, self.bind_owner = policy, bind_owner
 
     def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
-        return ("ApplyRowPolicy", [self.app, self.model, self.policy], {})
+        more = {} if self.bind_owner else {"bind_owner": False}
+        return ("ApplyRowPolicy", [self.app, self.model, self.policy], more)
 
     def database_forwards(
         self,
@@ -63,7 +66,7 @@ class ApplyRowPolicy(ModelOperation):
         for policy in self.policy.policies(table):
             run(schema_editor, policy.sql(table))
             sign_policy(schema_editor, table, policy.name, policy.digest(table))
-        if isinstance(self.policy, OwnerPolicy):
+        if self.bind_owner and isinstance(self.policy, OwnerPolicy):
             self._bind_owner(schema_editor, table, to_state)
 
     def _bind_owner(self, schema_editor: BaseDatabaseSchemaEditor, table: str, state: ProjectState) -> None:
@@ -157,7 +160,7 @@ class AddOwnerForeignKey(ModelOperation):
     ) -> None:
         table = self.table(to_state)
         column = to_state.apps.get_model(self.app, self.model)._meta.get_field(self.field).column
-        target_model = to_state.apps.get_model(*self.to.split("."))
+        target_model = to_state.apps.get_model(self.to)
         target, key = target_model._meta.db_table, target_model._meta.pk.column
         action = f"SET NULL ({column})" if self.on_delete == "SET NULL" else self.on_delete
         run(
@@ -255,14 +258,28 @@ class DefineFunction(Operation):
 
 
 class AddTrigger(ModelOperation):
-    """A trigger of a table; `when` is e.g. "BEFORE UPDATE", `function` takes no arguments."""
+    """A trigger of a table; `when` is e.g. "BEFORE UPDATE", `function` takes no arguments.
 
-    def __init__(self, app: str, model: str, name: str, when: str, function: str, each: str = "ROW") -> None:
+    `referencing` names transition tables, e.g. "OLD TABLE AS old_rows".
+    """
+
+    def __init__(
+        self,
+        app: str,
+        model: str,
+        name: str,
+        when: str,
+        function: str,
+        each: str = "ROW",
+        referencing: str = "",
+    ) -> None:
         super().__init__(app, model)
         self.name, self.when, self.function, self.each = name, when, function, each
+        self.referencing = referencing
 
     def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
-        return ("AddTrigger", [self.app, self.model, self.name, self.when, self.function, self.each], {})
+        more = {"referencing": self.referencing} if self.referencing else {}
+        return ("AddTrigger", [self.app, self.model, self.name, self.when, self.function, self.each], more)
 
     def database_forwards(
         self,
@@ -271,9 +288,10 @@ class AddTrigger(ModelOperation):
         from_state: ProjectState,
         to_state: ProjectState,
     ) -> None:
+        transition = f"REFERENCING {self.referencing} " if self.referencing else ""
         run(
             schema_editor,
-            f'CREATE TRIGGER "{self.name}" {self.when} ON "{self.table(to_state)}" '
+            f'CREATE TRIGGER "{self.name}" {self.when} ON "{self.table(to_state)}" {transition}'
             f"FOR EACH {self.each} EXECUTE FUNCTION public.{self.function}()",
         )
 

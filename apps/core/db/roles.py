@@ -1,6 +1,7 @@
 """The roles of the database and what they may do, as data. `provision` makes them, `verify` compares."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.apps import apps
 from django.db.models import Model
@@ -73,12 +74,12 @@ class Undeclared(LookupError):
 def declaration(model: type[Model]) -> RowPolicy:
     """The row policy that a model declares. Raises Undeclared."""
     found = getattr(model, "row_policy", None) or LIBRARY_TABLES.get(model._meta.label_lower)
-    if found is None and model._meta.auto_created:
-        owner = model._meta.auto_created
+    owner: Any = model._meta.auto_created
+    if found is None and owner:
         found = LIBRARY_TABLES.get(f"{owner._meta.app_label}.{model._meta.model_name}")
     if found is None:
         raise Undeclared(f"{model._meta.label} declares no row_policy")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def managed_models() -> list[type[Model]]:
@@ -100,13 +101,18 @@ class TableRights:
         return tuple(column for column in self.columns if column not in self.closed)
 
 
+def _column(model: type[Model], name: str) -> str:
+    field: Any = model._meta.get_field(name)
+    return str(field.column)
+
+
 def expected_rights() -> list[TableRights]:
     """What each role may do on each table, from the declarations."""
     found = []
     for model in managed_models():
         meta = model._meta
-        columns = tuple(field.column for field in meta.local_concrete_fields)
-        closed = tuple(meta.get_field(name).column for name in getattr(model, "raw_text", ()))  # type: ignore[union-attr]
+        columns = tuple(str(field.column) for field in meta.local_concrete_fields)
+        closed = tuple(_column(model, name) for name in getattr(model, "raw_text", ()))
         found.append(TableRights(meta.db_table, declaration(model).rights(), columns, closed))
     found.append(TableRights(MIGRATIONS_TABLE, MIGRATIONS_RIGHTS, ("id", "app", "name", "applied"), ()))
     return found

@@ -1,0 +1,36 @@
+# The commands of the README. Needs python3 (3.11 or newer) and make; everything else goes into .venv and var/.
+# PYTHON names another interpreter; DEMO=0 leaves out the demo memory; PORT and BIND say where to listen.
+
+SHELL := /bin/sh
+PYTHON ?= python3
+PY := .venv/bin/python
+export PYTHON
+
+.PHONY: run test lint bench docs requirements clean venv venv-dev
+
+run: venv
+	@exec $(PY) -m memory_platform.run
+
+test: venv-dev
+	@scripts/test
+
+lint: venv-dev
+	@scripts/lint
+
+bench: venv-dev
+	@exec $(PY) -m benchmarks
+
+docs: venv-dev
+	@exec $(PY) -m docs.build
+
+requirements: venv-dev
+	@scripts/compile_requirements
+
+clean:
+	@scripts/clean
+
+venv:
+	@scripts/venv base
+
+venv-dev:
+	@scripts/venv base dev

@@ -1,0 +1,29 @@
+"""The base of every admin class and what hangs on it; Django finds admin classes of `core` in `registered`."""
+
+from .access import choose_workspace, current_workspace, holds, workspace_choices, workspaces_with
+from .base import ModelAdmin
+from .changelist import KeysetChangeList
+from .filters import ChoiceFilter, TextFilter, WindowFilter, WorkspaceFilter, choice_filter
+from .governed import BulkAction, Done, GovernedAction, Preview, ReasonForm
+from .trail import audit_trail
+
+__all__ = [
+    "BulkAction",
+    "ChoiceFilter",
+    "Done",
+    "GovernedAction",
+    "KeysetChangeList",
+    "ModelAdmin",
+    "Preview",
+    "ReasonForm",
+    "TextFilter",
+    "WindowFilter",
+    "WorkspaceFilter",
+    "audit_trail",
+    "choice_filter",
+    "choose_workspace",
+    "current_workspace",
+    "holds",
+    "workspace_choices",
+    "workspaces_with",
+]

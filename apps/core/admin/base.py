@@ -1,0 +1,247 @@
+"""The base of every admin class: keyset lists without counts, rights by grant, pages in place of forms.
+
+Row policies of the database decide what is seen. What this adds: what may be opened or changed, how lists are
+read, exports, and that an append-only object has a page and no form.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from django.contrib.admin.options import IS_POPUP_VAR, ShowFacets
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import ForeignKey, Model, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from unfold.admin import ModelAdmin as UnfoldModelAdmin
+
+from apps.core import ui
+from apps.core.admin.access import holds, narrow, workspaces_with
+from apps.core.admin.changelist import PER_PAGE, KeysetChangeList
+from apps.core.admin.export import FORMATS, export_columns, stream
+from apps.core.admin.trail import audit_trail
+from apps.core.db.rowpolicy import OwnerPolicy, WorkspacePolicy
+from apps.core.db.sessions import own_transactions, staff_session
+
+
+class ModelAdmin(UnfoldModelAdmin):
+    """Base of all admin classes.
+
+    keyset: the order of the list; its last field is unique and it has an index.
+    view_grants: any of these lets a user see the list; by default what the model's row policy names.
+    write_grants: any of these lets a user add and change; objects without it are append-only here.
+    superuser_sees: superusers see rows without a grant (accounts, never data).
+    page_template: the page of one object in place of a form; see `page_context`.
+    """
+
+    keyset: ClassVar[tuple[str, ...]] = ("-id",)
+    view_grants: ClassVar[tuple[str, ...] | None] = None
+    write_grants: ClassVar[tuple[str, ...]] = ()
+    superuser_sees: ClassVar[bool] = False
+    superuser_writes: ClassVar[bool] = False
+    page_template: ClassVar[str] = ""
+    exports: ClassVar[bool] = True
+    governed: ClassVar[tuple[type[Any], ...]] = ()
+
+    show_facets = ShowFacets.NEVER
+    show_full_result_count = False
+    list_per_page = PER_PAGE
+    list_max_show_all = 0
+    list_filter_submit = True
+    list_filter_sheet = False
+    list_disable_select_all = True
+    sortable_by: Sequence[str] = ()
+    actions_selection_counter = True
+    empty_value_display = "–"
+    compressed_fields = False
+    warn_unsaved_form = True
+
+    # Rights -----------------------------------------------------------------------------------------------
+
+    def grants_to_view(self) -> tuple[str, ...]:
+        if self.view_grants is not None:
+            return self.view_grants
+        policy = getattr(self.model, "row_policy", None)
+        named = policy.staff if isinstance(policy, OwnerPolicy) else None
+        named = policy.read if isinstance(policy, WorkspacePolicy) else named
+        return (named,) if isinstance(named, str) else tuple(named or ())
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        if self.superuser_sees and _is_superuser(request):
+            return True
+        return bool(workspaces_with(request, *self.grants_to_view()))
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self.has_view_permission(request)
+
+    def has_write_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        if self.page_template or not (self.write_grants or self.superuser_writes):
+            return False
+        if self.superuser_writes and _is_superuser(request):
+            return True
+        if obj is not None:
+            return holds(request, obj, *self.write_grants)
+        return bool(workspaces_with(request, *self.write_grants))
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.has_write_permission(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return self.has_write_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        # Deleting is a service with a preview (erasure, revocation), never the admin's own button.
+        return False
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        found = super().get_actions(request)
+        found.pop("delete_selected", None)
+        return found
+
+    # Rows -------------------------------------------------------------------------------------------------
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Everything the row policies show, whatever the current workspace; lists narrow it further."""
+        return super().get_queryset(request).defer(*self.closed_columns())
+
+    def list_rows(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        """The rows of a list: those of the current workspace."""
+        everything = self.superuser_sees and _is_superuser(request)
+        return narrow(request, rows, self.grants_to_view(), everything=everything)
+
+    def closed_columns(self) -> list[str]:
+        """Columns that the role of staff cannot read: the model's raw text, and that of joined models."""
+        names = list(getattr(self.model, "raw_text", ()))
+        joined = self.list_select_related if isinstance(self.list_select_related, list | tuple) else ()
+        for lookup in joined:
+            related = self.model
+            for part in lookup.split("__"):
+                related = related._meta.get_field(part).related_model  # type: ignore[assignment]
+            names += [f"{lookup}__{name}" for name in getattr(related, "raw_text", ())]
+        return names
+
+    def formfield_for_foreignkey(self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any) -> Any:
+        related = db_field.related_model
+        closed = getattr(related, "raw_text", ())
+        if "queryset" not in kwargs and closed:
+            kwargs["queryset"] = related._default_manager.defer(*closed)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    # Pages ------------------------------------------------------------------------------------------------
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[KeysetChangeList]:
+        return KeysetChangeList
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        context = {"export_urls": self.export_urls(request), "title": self.list_title()}
+        return super().changelist_view(request, context | (extra_context or {}))
+
+    def list_title(self) -> str:
+        name = str(self.opts.verbose_name_plural)
+        return name[:1].upper() + name[1:]
+
+    def object_title(self, obj: Any) -> str:
+        """What the page of an object is headed with; ids stay as they are written."""
+        return str(obj)
+
+    def empty_state(self, changelist: KeysetChangeList) -> ui.EmptyState:
+        """What the list says when it has no row. Filters that hide everything are said by `filtered_empty`."""
+        return ui.EmptyState(f"No {self.opts.verbose_name} yet.", self.empty_why())
+
+    def empty_why(self) -> str:
+        return "Rows appear here as soon as there is one in a workspace that you hold the grant for."
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponseBase:
+        if self.page_template:
+            return self.page_view(request, object_id)
+        obj = self.get_object(request, unquote(object_id))
+        if obj is None:
+            raise Http404
+        context = {"title": self.object_title(obj), "audit": audit_trail(obj)}
+        context["actions"] = ui.ActionRow(self.action_buttons(request, obj))
+        return super().change_view(request, object_id, form_url, context | (extra_context or {}))
+
+    def page_view(self, request: HttpRequest, object_id: str) -> TemplateResponse:
+        """The page of one object. Hidden and absent are one answer."""
+        if request.method not in ("GET", "HEAD"):
+            raise PermissionDenied
+        obj = self.get_object(request, unquote(object_id))
+        if obj is None or not self.has_view_permission(request, obj):
+            raise Http404
+        request.current_app = self.admin_site.name  # type: ignore[attr-defined]
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "model_admin": self,
+            "object": obj,
+            "title": self.object_title(obj),
+            "actions": ui.ActionRow(self.action_buttons(request, obj)),
+            "audit": audit_trail(obj),
+            **self.page_context(request, obj),
+        }
+        return TemplateResponse(request, self.page_template, context)
+
+    def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        """What the page shows beyond title, actions and audit; evaluated here, inside the session."""
+        return {}
+
+    def action_buttons(self, request: HttpRequest, obj: Any) -> list[ui.ActionButton]:
+        """One button for each governed action of this class that the user may take on the object."""
+        found = []
+        for action in self.governed:
+            if action.on_object and (button := action.button(self, request, obj)):
+                found.append(button)
+        return found
+
+    # Exports and urls ---------------------------------------------------------------------------------------
+
+    def export_urls(self, request: HttpRequest) -> list[dict[str, str]]:
+        if not self.exports or not export_columns(self.model):
+            return []
+        query = request.GET.copy()
+        for name in ("after", "before", IS_POPUP_VAR):
+            query.pop(name, None)
+        base = self.url("export")
+        return [{"name": kind.upper(), "url": f"{base}?{_with(query, kind)}"} for kind in FORMATS]
+
+    def url(self, name: str, *args: Any) -> str:
+        return reverse(f"{self.admin_site.name}:{self.opts.app_label}_{self.opts.model_name}_{name}", args=args)
+
+    def filtered(self, request: HttpRequest) -> QuerySet[Any]:
+        """The rows of the list as the query string filters them, whole."""
+        return self.get_changelist_instance(request).queryset  # type: ignore[no-any-return]
+
+    def export_view(self, request: HttpRequest) -> HttpResponseBase:
+        kind = request.GET.get("format", "")
+        if request.method != "GET" or kind not in FORMATS or not self.exports:
+            raise Http404
+        given = request.GET.copy()
+        given.pop("format")
+        request.GET = given  # type: ignore[assignment]
+        with staff_session(int(request.user.pk or 0)):
+            if not self.has_view_permission(request):
+                raise Http404
+        return stream(request, model=self.model, query=self.filtered, keyset=self.keyset, kind=kind)
+
+    def get_urls(self) -> list[URLPattern]:
+        stem = f"{self.opts.app_label}_{self.opts.model_name}"
+        # The marks of own_transactions must be on what is resolved, so the method is wrapped before admin_view.
+        export: Callable[..., HttpResponse] = own_transactions(lambda request: self.export_view(request))  # type: ignore[arg-type,return-value]
+        own = [path("export/", self.admin_site.admin_view(export), name=f"{stem}_export")]
+        for action in self.governed:
+            view = self.admin_site.admin_view(action.as_view(model_admin=self))
+            own.append(path(action.path, view, name=f"{stem}_{action.name}"))
+        return own + super().get_urls()
+
+
+def _is_superuser(request: HttpRequest) -> bool:
+    return bool(getattr(request.user, "is_superuser", False) and request.user.is_active)
+
+
+def _with(query: Any, kind: str) -> str:
+    query = query.copy()
+    query["format"] = kind
+    return str(query.urlencode())

@@ -1,0 +1,156 @@
+"""Template side of `apps.core.ui`: filters for values, tags for signs and empty cells. Load with `{% load gov %}`.
+
+Parts need no tag: `{{ part }}` draws them.
+"""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django import template
+from django.urls import NoReverseMatch, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from apps.core import ui
+from apps.core.ui.marks import SIGNS, Tone
+
+register = template.Library()
+
+WORDS: dict[Tone, str] = {
+    "ok": "in order",
+    "warn": "attention",
+    "bad": "danger",
+    "run": "in progress",
+    "held": "held",
+    "plain": "neutral",
+}
+
+
+@register.filter
+def gv_when(at: datetime | None, absent: str = "never") -> SafeString:
+    return ui.when(at, absent=absent)
+
+
+@register.filter
+def gv_ago(at: datetime | None, absent: str = "never") -> SafeString:
+    """Absolute time, then the distance from now."""
+    return ui.when(at, relative=True, absent=absent)
+
+
+@register.filter
+def gv_deadline(at: datetime | None, absent: str = "no deadline") -> SafeString:
+    return ui.deadline(at, absent=absent)
+
+
+@register.filter
+def gv_id(value: UUID | str | None, name: str = "id") -> SafeString:
+    return ui.short_id(value, name)
+
+
+@register.filter
+def gv_hash(value: str | None, name: str = "hash") -> SafeString:
+    return ui.short_hash(value, name)
+
+
+@register.filter
+def gv_score(value: float | None, places: int = 4) -> SafeString:
+    return ui.score(value, places)
+
+
+@register.filter
+def gv_signed(value: float | None, places: int = 3) -> SafeString:
+    return ui.signed(value, places)
+
+
+@register.filter
+def gv_count(value: int | None) -> SafeString:
+    return ui.count(value)
+
+
+@register.filter
+def gv_about(value: float | None) -> SafeString:
+    return ui.about(value)
+
+
+@register.filter
+def gv_share(part: float | None, whole: float = 1.0) -> SafeString:
+    return ui.share(part, whole)
+
+
+@register.filter
+def gv_json(value: Any, name: str = "document") -> ui.JsonTree:
+    return ui.JsonTree(value, name)
+
+
+@register.filter
+def gv_long(text: str | None) -> ui.LongText | SafeString:
+    return ui.LongText(text) if text else ui.nothing()
+
+
+@register.simple_tag
+def gv_gain(estimate: float | None, low: float | None, high: float | None, n: int | None) -> SafeString:
+    return ui.gain(estimate, low, high, n)
+
+
+@register.simple_tag
+def gv_nothing(why: str = "none") -> SafeString:
+    return ui.nothing(why)
+
+
+@register.simple_tag
+def gv_mark(tone: Tone, text: str, title: str = "", bare: bool = False) -> ui.Mark:
+    return ui.Mark(tone, text, title, bare=bare)
+
+
+@register.simple_tag
+def gv_sign(tone: Tone) -> SafeString:
+    """The sign of a tone alone, with its word for readers."""
+    sign = SIGNS[tone] or "⚿"
+    return format_html(
+        '<span class="gv-mark gv-{} bare"><span class="gv-sign" aria-hidden="true">{}</span><span class="gv-sr">{}</span></span>',
+        tone,
+        sign,
+        WORDS[tone],
+    )
+
+
+@register.simple_tag
+def gv_allowed(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Entries of a navigation group that the user may open."""
+    return [item for item in items if item.get("has_permission")]
+
+
+@register.simple_tag(takes_context=True)
+def gv_crumbs(context: Any) -> list[dict[str, Any]]:
+    """Where the page stands: the list above an object; pages may give `crumbs` of their own."""
+    if "crumbs" in context:
+        return list(context["crumbs"] or [])
+    opts = context.get("opts")
+    on_list = context.get("cl") is not None
+    if opts is None or on_list:
+        return []
+    try:
+        link = reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist")
+    except NoReverseMatch:
+        return []
+    name = str(opts.verbose_name_plural)
+    return [{"link": link, "title": name[:1].upper() + name[1:]}]
+
+
+@register.simple_tag(takes_context=True)
+def gv_heading(context: Any) -> Any:
+    """The page's heading: its title as it was given, ids and hashes unchanged."""
+    return context.get("heading") or context.get("title") or context.get("site_title") or ""
+
+
+@register.simple_tag(takes_context=True)
+def gv_empty(context: Any, changelist: Any) -> ui.EmptyState:
+    """What a list without rows says: filters that hide everything, or nothing there yet and the next step."""
+    empty = getattr(changelist.model_admin, "empty_state", None)
+    if changelist.chips if hasattr(changelist, "chips") else changelist.has_active_filters:
+        clear = format_html('<a class="gv-button" href="?">Clear the filters</a>')
+        return ui.EmptyState("Nothing matches these filters.", "Each of them is shown above the list.", clear)
+    if empty is not None:
+        return empty(changelist)  # type: ignore[no-any-return]
+    return ui.EmptyState(f"No {changelist.opts.verbose_name} yet.")

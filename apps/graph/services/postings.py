@@ -1,0 +1,144 @@
+"""The lexical index: postings, lexicon and statistics of an owner, always changed together.
+
+The law: who calls this holds the owner's lock, and changes the node rows in the same transaction. COPY cannot
+write below row security, so a group goes in as arrays: one statement for the lexicon, one for the postings.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from django.db import connection
+
+from apps.graph.analyser import Analysed
+from apps.graph.models.indexes import CorpusKind
+
+# Terms arrive in their order, so that two writers could never meet crosswise.
+_LEXICON = """
+WITH given AS (SELECT term, df FROM unnest(%(terms)s::text[], %(dfs)s::int[]) AS g(term, df)),
+known AS (
+  UPDATE graph_term t SET df = t.df + given.df FROM given
+  WHERE t.principal_id = %(owner)s AND t.kind = %(kind)s AND t.term = given.term COLLATE "C"
+  RETURNING t.term, t.term_no),
+made AS (
+  INSERT INTO graph_term (principal_id, kind, term, term_no, df)
+  SELECT %(owner)s, %(kind)s, given.term, row_number() OVER (ORDER BY given.term COLLATE "C") + (
+           SELECT coalesce(max(term_no), 0) FROM graph_term WHERE principal_id = %(owner)s), given.df
+  FROM given WHERE NOT EXISTS (SELECT FROM known WHERE known.term = given.term COLLATE "C")
+  RETURNING term, term_no)
+SELECT term, term_no FROM known UNION ALL SELECT term, term_no FROM made
+"""
+
+_POSTINGS = """
+INSERT INTO graph_posting (principal_id, term_no, node_no, tf, len)
+SELECT %(owner)s, p.term_no, p.node_no, p.tf, p.len
+FROM unnest(%(term_nos)s::int[], %(node_nos)s::int[], %(tfs)s::int[], %(lens)s::int[])
+  AS p(term_no, node_no, tf, len)
+ORDER BY p.term_no, p.node_no
+"""
+
+_STATISTICS = """
+INSERT INTO graph_corpus AS corpus (principal_id, kind, nodes, total_len, languages)
+VALUES (%(owner)s, %(kind)s, %(nodes)s, %(length)s, %(languages)s::jsonb)
+ON CONFLICT (principal_id, kind) DO UPDATE SET
+  nodes = corpus.nodes + excluded.nodes,
+  total_len = corpus.total_len + excluded.total_len,
+  languages = (
+    SELECT coalesce(jsonb_object_agg(name, total), '{}') FROM (
+      SELECT name, sum(value::int) AS total FROM (
+        SELECT * FROM jsonb_each_text(corpus.languages)
+        UNION ALL SELECT * FROM jsonb_each_text(excluded.languages)) both_of(name, value)
+      GROUP BY name HAVING sum(value::int) > 0) counted)
+"""
+
+_REMOVE = """
+WITH gone AS (
+  DELETE FROM graph_posting WHERE principal_id = %(owner)s AND node_no = ANY(%(node_nos)s::int[])
+  RETURNING term_no, node_no, len),
+less AS (SELECT term_no, count(*)::int AS df FROM gone GROUP BY term_no),
+lowered AS (
+  UPDATE graph_term t SET df = t.df - less.df FROM less
+  WHERE t.principal_id = %(owner)s AND t.term_no = less.term_no
+  RETURNING t.term_no, t.df)
+SELECT (SELECT coalesce(array_agg(term_no), '{}') FROM lowered WHERE df <= 0),
+       (SELECT coalesce(sum(len), 0) FROM (SELECT DISTINCT node_no, len FROM gone) each_node)
+"""
+
+
+def index_nodes(owner: UUID, kind: CorpusKind, nodes: Sequence[tuple[int, Analysed]]) -> None:
+    """Write the postings of new (node_no, analysed) rows and add them to the statistics."""
+    if not nodes:
+        return
+    frequencies: Counter[str] = Counter()
+    for _, analysed in nodes:
+        frequencies.update(analysed.terms.keys())
+    term_nos = _extend_lexicon(owner, kind, frequencies)
+    _insert_postings(owner, nodes, term_nos)
+    languages = Counter(analysed.language for _, analysed in nodes)
+    change_statistics(
+        owner, kind, nodes=len(nodes), length=sum(a.length for _, a in nodes), languages=languages
+    )
+
+
+def _extend_lexicon(owner: UUID, kind: CorpusKind, frequencies: Counter[str]) -> dict[str, int]:
+    terms = sorted(frequencies)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _LEXICON,
+            {"owner": owner, "kind": int(kind), "terms": terms, "dfs": _array(frequencies[t] for t in terms)},
+        )
+        return dict(cursor.fetchall())
+
+
+def _insert_postings(owner: UUID, nodes: Sequence[tuple[int, Analysed]], term_nos: dict[str, int]) -> None:
+    columns: tuple[list[int], list[int], list[int], list[int]] = ([], [], [], [])
+    for node_no, analysed in nodes:
+        count = len(analysed.terms)
+        columns[0].extend(map(term_nos.__getitem__, analysed.terms))
+        columns[1].extend([node_no] * count)
+        columns[2].extend(analysed.terms.values())
+        columns[3].extend([analysed.length] * count)
+    names = ("term_nos", "node_nos", "tfs", "lens")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _POSTINGS, {"owner": owner} | {n: _array(c) for n, c in zip(names, columns, strict=True)}
+        )
+
+
+def remove_nodes(owner: UUID, kind: CorpusKind, nodes: Sequence[tuple[int, str]]) -> None:
+    """Take (node_no, language) rows out of the index, before they are deleted, archived or superseded."""
+    if not nodes:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(_REMOVE, {"owner": owner, "node_nos": _array(number for number, _ in nodes)})
+        unused, length = cursor.fetchone()
+        if unused:
+            cursor.execute(
+                "DELETE FROM graph_term WHERE principal_id = %s AND term_no = ANY(%s) AND df <= 0",
+                [owner, unused],
+            )
+    languages = Counter({name: -count for name, count in Counter(name for _, name in nodes).items()})
+    change_statistics(owner, kind, nodes=-len(nodes), length=-int(length), languages=languages)
+
+
+def change_statistics(
+    owner: UUID, kind: CorpusKind, *, nodes: int, length: int, languages: Counter[str]
+) -> None:
+    """Add to (or take from) the counts of a corpus."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _STATISTICS,
+            {
+                "owner": owner,
+                "kind": int(kind),
+                "nodes": nodes,
+                "length": length,
+                "languages": json.dumps(languages),
+            },
+        )
+
+
+def _array(numbers: Iterable[int]) -> str:
+    """An array literal. Ten times as fast as the driver's own way, which looks at every element's type."""
+    return "{" + ",".join(map(str, numbers)) + "}"

@@ -1,0 +1,46 @@
+"""What the evaluation commands share: bad input is exit code 2, and the decision is the exit code."""
+
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from pydantic import BaseModel
+
+from apps.learning.exceptions import LearningInputError
+from apps.retrieval.prme.exceptions import PrmeError
+
+
+class EvaluationCommand(BaseCommand):
+    """Evaluates files and touches no database. Exit 0: an improvement; 1: another decision; 2: bad input."""
+
+    # Checks of the database's roles and policies are not this command's concern: it never connects.
+    requires_system_checks = ()
+    improvement = ""
+    summary: tuple[str, ...] = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
+
+    def report(self, options: dict[str, Any]) -> BaseModel:
+        """Compute the report. May raise LearningInputError, PrmeError or OSError."""
+        raise NotImplementedError
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            report = self.report(options)
+        except (LearningInputError, PrmeError) as error:
+            raise CommandError(f"{error.code}: {error}", returncode=2) from None
+        except OSError:
+            raise CommandError("bad_file: an input file cannot be read", returncode=2) from None
+        if options["json"]:
+            self.stdout.write(report.model_dump_json())
+        else:
+            for name in self.summary:
+                self.stdout.write(f"{name}: {self._shown(getattr(report, name))}")
+        decision = getattr(report, "decision", "")
+        if decision != self.improvement:
+            sys.exit(1)
+
+    @staticmethod
+    def _shown(value: Any) -> str:
+        return value.model_dump_json() if isinstance(value, BaseModel) else str(value)
