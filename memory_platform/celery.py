@@ -1,11 +1,45 @@
-"""The Celery application of worker and beat."""
+"""The Celery application of worker and beat; web sends through it."""
 
 import os
+from typing import Any
 
-from celery import Celery
+from celery import Celery, signals
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_platform.settings")
 
 app = Celery("memory_platform")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+
+@signals.setup_logging.connect(weak=False)
+def _log_as_the_platform(**kwargs: Any) -> None:
+    """Django's settings set logging up; Celery must not do it again, its lines would show arguments."""
+
+
+@signals.worker_init.connect(weak=False)
+@signals.beat_init.connect(weak=False)
+def _start(sender: Any = None, signal: Any = None, **kwargs: Any) -> None:
+    from apps.core.checks import refuse_unsafe_database
+    from apps.operations import heartbeats
+
+    _without_pool()
+    refuse_unsafe_database()
+    heartbeats.start("worker" if signal is signals.worker_init else "beat")
+
+
+@signals.worker_shutdown.connect(weak=False)
+def _stop(**kwargs: Any) -> None:
+    from apps.operations import heartbeats
+
+    heartbeats.stop()
+
+
+def _without_pool() -> None:
+    """One task at a time needs one connection; a pool's threads and locks would not survive the fork."""
+    from django.db import connections
+
+    for connection in connections.all(initialized_only=True):
+        connection.close()
+    for settings in connections.settings.values():
+        settings["OPTIONS"].pop("pool", None)

@@ -67,6 +67,27 @@ class Environment(BaseSettings):
         None, description="Bearer key for an embedder behind HTTP; its address is registered, the key never."
     )
     log_level: str = Field("INFO", description="Least level that is logged.")
+    memory_release: str = Field(
+        "", description="Build id that processes report in their heartbeats. Empty: unknown, never a guess."
+    )
+    public_url: str = Field(
+        "http://localhost:8000", description="Where people reach the admin; links in notices begin with it."
+    )
+    email_host: str | None = Field(
+        None,
+        description="Mail server of alarms. Without it, notices by e-mail fail with mail_not_configured.",
+    )
+    email_port: int = Field(587, ge=1, le=65535, description="Port of the mail server.")
+    email_user: str = Field("", description="User on the mail server.")
+    email_password: SecretStr = Field(SecretStr(""), description="Password on the mail server.")
+    email_tls: bool = Field(True, description="STARTTLS before anything is sent.")
+    email_from: str = Field("memory@localhost", description="Sender of notices.")
+    worker_prefetch: int = Field(
+        1, ge=1, description="Messages that a worker process takes ahead. Long runs want 1."
+    )
+    otel_exporter_otlp_endpoint: str | None = Field(
+        None, description="Where OpenTelemetry traces go, when its SDK and exporter are installed."
+    )
 
 
 @lru_cache

@@ -61,7 +61,9 @@ class Declaration:
     def check(self) -> None:
         """Raises DeclarationError."""
         if not self.soft_limit < self.hard_limit < self.lease:
-            raise DeclarationError(f"{self.name}: soft limit < hard limit < lease, so no run outlives its lease")
+            raise DeclarationError(
+                f"{self.name}: soft limit < hard limit < lease, so no run outlives its lease"
+            )
         if self.lease > LONGEST_RUN:
             raise DeclarationError(f"{self.name}: a lease of at most {LONGEST_RUN}")
         if self.schedule is not None and self.freshness is None:

@@ -27,7 +27,7 @@ class Busy:
 
 TAKE = """
   INSERT INTO operations_lease (key, holder, taken_at, expires_at)
-  VALUES (%(key)s, %(holder)s, statement_timestamp(), statement_timestamp() + %(lasts)s)
+  VALUES (%(key)s, %(holder)s, statement_timestamp(), statement_timestamp() + make_interval(secs => %(lasts)s))
   ON CONFLICT (key) DO UPDATE
     SET holder = excluded.holder, taken_at = excluded.taken_at, expires_at = excluded.expires_at
     WHERE operations_lease.expires_at <= statement_timestamp()
@@ -37,7 +37,7 @@ TAKE = """
 
 def take(key: str, holder: UUID, lasts: timedelta) -> Taken | Busy:
     with connection.cursor() as cursor:
-        cursor.execute(TAKE, {"key": key, "holder": holder, "lasts": lasts})
+        cursor.execute(TAKE, {"key": key, "holder": holder, "lasts": lasts.total_seconds()})
         row = cursor.fetchone()
         if row is not None:
             return Taken(row[0])

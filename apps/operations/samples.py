@@ -35,7 +35,9 @@ def record(readings: Iterable[Reading], *, at: datetime | None = None) -> int:
     """Store readings of one moment (now, when not given). Outside of sessions. Returns how many."""
     moment, taken = at or clock.now(), list(readings)
     # In one order, so that two tasks that measure the same series cannot block each other.
-    taken.sort(key=lambda reading: (reading.name, str(reading.workspace), sorted((reading.labels or {}).items())))
+    taken.sort(
+        key=lambda reading: (reading.name, str(reading.workspace), sorted((reading.labels or {}).items()))
+    )
     with transaction.atomic():
         Sample.objects.bulk_create(
             Sample(

@@ -38,19 +38,22 @@ class PlatformTask(Task):
     def function(self) -> Callable[..., Counts]:
         return self.declaration.function
 
-    def apply_async(self, args: Any = None, kwargs: Any = None, **options: Any) -> Any:
+    def apply_async(self, args: Any = None, kwargs: Any = None, *more: Any, **options: Any) -> Any:
         if kwargs:
             raise declarations.TextInArguments("arguments of a task are positional")
-        headers = {SENT_AT: clock.now().isoformat(), ATTEMPT: 0} | (options.pop("headers", None) or {})
-        return super().apply_async(declarations.wire_arguments(args or ()), {}, headers=headers, **options)
+        headers = {SENT_AT: clock.now().isoformat(), ATTEMPT: "0"} | (options.pop("headers", None) or {})
+        wire = tuple(declarations.wire_arguments(args or ()))
+        return super().apply_async(wire, {}, *more, headers=headers, **options)
 
     def call(self, arguments: tuple[Any, ...]) -> runs.Call:
         """The message that is being worked on."""
-        sent_at = self.request.get(SENT_AT)
+        # A worker merges a message's headers into the request; an eager call keeps them apart.
+        headers = {**(self.request.headers or {}), **vars(self.request)}
+        sent_at = headers.get(SENT_AT)
         return runs.Call(
             declarations.wire_arguments(arguments),
             datetime.fromisoformat(sent_at) if sent_at else clock.now(),
-            int(self.request.get(ATTEMPT) or 0),
+            int(headers.get(ATTEMPT) or 0),
         )
 
 
@@ -96,14 +99,13 @@ def task(
             )
 
         made: PlatformTask = shared_task(
-            run,
             bind=True,
             name=name,
             base=PlatformTask,
             declaration=declaration,
-            soft_time_limit=declaration.soft_limit.total_seconds(),
-            time_limit=declaration.hard_limit.total_seconds(),
-        )
+            soft_time_limit=int(declaration.soft_limit.total_seconds()),
+            time_limit=int(declaration.hard_limit.total_seconds()),
+        )(run)
         return made
 
     return declare
@@ -114,7 +116,7 @@ def send_call(declaration: Declaration, call: runs.Call, seconds: float = 0) -> 
     from celery import current_app
 
     current_app.tasks[declaration.name].apply_async(
-        call.arguments,
-        countdown=seconds or None,
-        headers={SENT_AT: call.sent_at.isoformat(), ATTEMPT: call.attempt},
+        tuple(call.arguments),
+        countdown=seconds,
+        headers={SENT_AT: call.sent_at.isoformat(), ATTEMPT: str(call.attempt)},
     )

@@ -5,4 +5,6 @@ from .api import *
 from .background import *
 from .base import *
 from .database import *
+from .logging import *
+from .operations import *
 from .unfold import *

@@ -10,6 +10,7 @@ Inside a session these take effect when it commits.
 
 from apps.operations.alarms.destinations import (
     confirm_destination,
+    is_confirmed,
     rotate_secret,
     save_destination,
     send_test,
@@ -20,6 +21,7 @@ from apps.operations.alarms.services import acknowledge, raise_alarm, repeat_una
 __all__ = [
     "acknowledge",
     "confirm_destination",
+    "is_confirmed",
     "raise_alarm",
     "repeat_unacknowledged",
     "resolve",

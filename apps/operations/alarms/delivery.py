@@ -13,7 +13,7 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 
 from apps.core import canonical, clock
-from apps.core.outbound import OutboundError, call
+from apps.core.outbound import OutboundFailed, OutboundRefused, request
 from apps.operations.alarms import notices, services
 from apps.operations.alarms.destinations import signing_secret
 from apps.operations.models import Delivery
@@ -73,15 +73,11 @@ def _post(delivery: Delivery, body: dict[str, Any]) -> None:
         SIGNATURE_HEADER: signature(signing_secret(delivery.destination), timestamp, content),
     }
     try:
-        call(
-            "POST",
-            delivery.destination.address,
-            body=content,
-            headers=headers,
-            allowed=settings.WEBHOOK_ALLOWED_HOSTS,
-        )
-    except OutboundError as error:
+        answer = request("POST", delivery.destination.address, content=content, headers=headers)
+    except (OutboundRefused, OutboundFailed) as error:
         raise NotSent(error.code) from None
+    if not 200 <= answer.status < 300:
+        raise NotSent(f"http_{answer.status}")
 
 
 def _mail(delivery: Delivery, body: dict[str, Any]) -> None:

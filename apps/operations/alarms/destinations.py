@@ -11,7 +11,7 @@ from django.utils.crypto import salted_hmac
 
 from apps.core import audit, clock
 from apps.core.db.sessions import current_staff
-from apps.core.outbound import OutboundRefused, check
+from apps.core.outbound import OutboundFailed, OutboundRefused, check_url, checked_address
 from apps.core.problems import InvalidRequest, NotFound, Unprocessable
 from apps.operations.alarms import notices
 from apps.operations.models import Delivery, Destination
@@ -32,15 +32,13 @@ def signing_secret(destination: Destination) -> str:
 
 def save_destination(*, destination: Destination, reason: str) -> Destination:
     """Add or change a destination, in a staff session. A private address is refused here, too."""
-    from django.conf import settings
-
     current_staff()
     try:
         if destination.kind == DestinationKind.WEBHOOK:
-            check(destination.address, allowed=settings.WEBHOOK_ALLOWED_HOSTS)
+            checked_address(*check_url(destination.address))
         else:
             validate_email(destination.address)
-    except OutboundRefused as refused:
+    except (OutboundRefused, OutboundFailed) as refused:
         raise Unprocessable("This address is refused.", pointer="/address", code=refused.code) from None
     except ValidationError:
         raise InvalidRequest("Not an e-mail address.", pointer="/address") from None

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.db.models import Q, QuerySet
 
 from apps.core import audit, clock
 from apps.core.db.sessions import current, current_staff
@@ -42,9 +43,7 @@ def raise_alarm(
     _outside_of_sessions(lambda: _raise(source, reason, checked, workspace))
 
 
-def resolve(
-    *, source: str, reasons: Collection[str] | None = None, workspace: UUID | None = None
-) -> None:
+def resolve(*, source: str, reasons: Collection[str] | None = None, workspace: UUID | None = None) -> None:
     """Close the source's open alarms of these reasons (None: of all), with a notice."""
     _outside_of_sessions(lambda: _resolve(source, reasons, workspace))
 
@@ -55,8 +54,8 @@ def settle(*, source: str, readings: Mapping[str, Details], workspace: UUID | No
         raise_alarm(source=source, reason=reason, details=details, workspace=workspace)
 
     def close_others() -> None:
-        found = Alarm.objects.filter(source=source, workspace_id=workspace, resolved_at=None)
-        _resolve(source, [alarm.reason for alarm in found if alarm.reason not in readings], workspace)
+        found = _open(source, workspace).values_list("reason", flat=True)
+        _resolve(source, [reason for reason in found if reason not in readings], workspace)
 
     _outside_of_sessions(close_others)
 
@@ -92,6 +91,11 @@ def repeat_unacknowledged() -> int:
         with transaction.atomic():
             notices.send(alarm, Notice.REPEATED)
     return len(due)
+
+
+def _open(source: str, workspace: UUID | None) -> QuerySet[Alarm]:
+    mine = Q(workspace=None) if workspace is None else Q(workspace_id=workspace)
+    return Alarm.objects.filter(mine, source=source, resolved_at=None)
 
 
 # Rows of alarms are written as the process itself, which inside a session it is not.
@@ -133,9 +137,7 @@ def _resolve(source: str, reasons: Collection[str] | None, workspace: UUID | Non
     if reasons is not None and not reasons:
         return
     with transaction.atomic():
-        found = Alarm.objects.select_for_update().filter(
-            source=source, workspace_id=workspace, resolved_at=None
-        )
+        found = _open(source, workspace).select_for_update()
         if reasons is not None:
             found = found.filter(reason__in=reasons)
         for alarm in found:

@@ -65,6 +65,11 @@ EXPIRY_MOVED = """
     consecutive_failures = CASE WHEN drained THEN 0 ELSE state.consecutive_failures END
 """
 
+EXPIRY_KNOWN = """
+  INSERT INTO public.operations_expirystate (name, processed_count, last_failure_code, consecutive_failures)
+  VALUES (kind, 0, '', 0) ON CONFLICT (name) DO NOTHING
+"""
+
 EXPIRY_FAILED = """
   INSERT INTO public.operations_expirystate AS state
     (name, processed_count, last_failure_at, last_failure_code, consecutive_failures)
@@ -78,7 +83,7 @@ EXPIRY_STATE = """
   SELECT statement_timestamp(), state.last_success_at,
          extract(epoch FROM statement_timestamp() - state.last_success_at)::float8,
          state.last_drained_at, state.processed_count, coalesce(state.consecutive_failures, 0),
-         state.last_failure_at, coalesce(state.last_failure_code, '')
+         state.last_failure_at, coalesce(state.last_failure_code, ''), state.known_since
   FROM (SELECT) one LEFT JOIN public.operations_expirystate state ON state.name = kind
 """
 
@@ -92,7 +97,7 @@ def prune(table, condition, key="id"):
       ), gone AS (
         DELETE FROM public.{table} old USING due WHERE old.{key} = due.{key} RETURNING 1
       ) SELECT count(*) FROM gone
-    """  # noqa: S608 - constants of this module
+    """
 
 
 CUTOFF = "least(cutoff, statement_timestamp())"
@@ -173,6 +178,13 @@ class Migration(migrations.Migration):
             execute=("memory_maintenance",),
         ),
         DefineFunction(
+            "operations_expiry_known",
+            "kind text",
+            "void",
+            EXPIRY_KNOWN,
+            execute=("memory_maintenance",),
+        ),
+        DefineFunction(
             "operations_expiry_failed",
             "kind text, code text",
             "void",
@@ -184,7 +196,7 @@ class Migration(migrations.Migration):
             "kind text",
             "TABLE (checked_at timestamptz, last_success_at timestamptz, seconds_since_success float8, "
             "last_drained_at timestamptz, processed_count bigint, consecutive_failures int, "
-            "last_failure_at timestamptz, last_failure_code text)",
+            "last_failure_at timestamptz, last_failure_code text, known_since timestamptz)",
             EXPIRY_STATE,
             execute=("memory_monitor",),
             volatility="STABLE",

@@ -1,0 +1,74 @@
+"""Background work of operations itself."""
+
+from datetime import timedelta
+
+from apps.core import audit
+from apps.operations import alarms, expiry, pruning
+from apps.operations import watch as watching
+from apps.operations.alarms.delivery import deliver_due
+from apps.operations.tasks_base import daily, every, task
+
+AUDIT_SOURCE = "operations.audit"
+CHAIN_BROKEN = "chain_broken"
+
+
+@task(
+    name="operations.watch",
+    schedule=every(minutes=1),
+    lease=timedelta(minutes=2),
+    soft_limit=timedelta(seconds=55),
+    misfire="skip",
+    freshness=timedelta(minutes=5),
+)
+def watch() -> dict[str, int]:
+    """Look for overdue jobs, lost runs and backlogs, and raise or resolve their alarms."""
+    return watching.watch()
+
+
+@task(
+    name="operations.deliver",
+    schedule=every(minutes=1),
+    lease=timedelta(minutes=11),
+    soft_limit=timedelta(minutes=9),
+    misfire="skip",
+    freshness=timedelta(minutes=15),
+)
+def deliver() -> dict[str, int]:
+    """Send the notices that are due."""
+    return deliver_due()
+
+
+@task(
+    name="operations.verify_audit",
+    schedule=daily("02:00"),
+    lease=timedelta(minutes=45),
+    soft_limit=timedelta(minutes=40),
+    misfire="run_once",
+)
+def verify_audit() -> dict[str, int]:
+    """Recompute the hash chains of the audit log; a broken one is an alarm."""
+    broken = audit.verify()
+    readings = {CHAIN_BROKEN: {"chains": len(broken)}} if broken else {}
+    alarms.settle(source=AUDIT_SOURCE, readings=readings)
+    return {"broken_chains": len(broken)}
+
+
+@task(
+    name="operations.prune",
+    schedule=daily("03:30"),
+    lease=timedelta(minutes=45),
+    soft_limit=timedelta(minutes=40),
+    misfire="run_once",
+)
+def prune() -> dict[str, int]:
+    """Delete what operations have kept for their full term. A kind that fails leaves the others done."""
+    counts: dict[str, int] = {}
+    failures: list[expiry.ExpiryFailed] = []
+    for kind in expiry.registered(pruning.GROUP):
+        try:
+            counts[kind.name] = sum(expiry.drain(kind.name).counts.values())
+        except expiry.ExpiryFailed as failure:
+            failures.append(failure)
+    if failures:
+        raise failures[0]
+    return counts

@@ -1,0 +1,41 @@
+"""What web does beside serving: refuse an unsafe database, heartbeat, counters shared by its workers.
+
+Read by gunicorn from the working directory. Sizes and addresses stand on the command line (Procfile).
+"""
+
+import os
+import shutil
+import tempfile
+from typing import Any
+
+from memory_platform.logging import configure_structlog, logging_config
+
+configure_structlog()
+# Must be set before prometheus_client is imported: each worker writes its counters here, any of them shows all.
+_counters = os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", tempfile.mkdtemp(prefix="memory-metrics-"))
+logconfig_dict = logging_config(os.environ.get("LOG_LEVEL", "INFO"))
+
+
+def post_worker_init(worker: Any) -> None:
+    """The application is loaded: from here on this process serves."""
+    from apps.core.checks import refuse_unsafe_database
+    from apps.operations import heartbeats
+
+    refuse_unsafe_database()
+    heartbeats.start("web")
+
+
+def worker_exit(server: Any, worker: Any) -> None:
+    from apps.operations import heartbeats
+
+    heartbeats.stop()
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    from prometheus_client import multiprocess
+
+    multiprocess.mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]
+
+
+def on_exit(server: Any) -> None:
+    shutil.rmtree(_counters, ignore_errors=True)
