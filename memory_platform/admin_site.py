@@ -166,5 +166,3 @@ def _may_open(route: str) -> Callable[[HttpRequest], bool]:
 def environment_badge(request: HttpRequest) -> tuple[str, str] | None:
     """What kind of installation this is, beside the heading; nothing in production, the normal case."""
     return None if environment().memory_production else ("Not production", "warning")
-
-
