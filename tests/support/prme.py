@@ -75,7 +75,9 @@ def make_receipt(
     Candidates stand in their order; `node_id(i)` names them.
     """
     scoring = SCORING | ({"current_update_multiplier": 1.3} if version >= 9 else {})
-    packing = PACKING | {name: EXPLICIT[name] for name, since in PACKING_MANDATORY.items() if since <= version}
+    packing = PACKING | {
+        name: EXPLICIT[name] for name, since in PACKING_MANDATORY.items() if since <= version
+    }
     rows = [_row(index, row, scoring) for index, row in enumerate(features)]
     rows.sort(key=lambda row: (-row["score"], -row["trace"]["path_score"], row["node_id"]))
     receipt: dict[str, Any] = {
