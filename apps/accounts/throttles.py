@@ -7,6 +7,7 @@ address is forgotten two minutes after its last call.
 
 import hashlib
 import hmac
+import ipaddress
 import threading
 import time
 from typing import Final
@@ -118,6 +119,15 @@ def client_address(request: HttpRequest) -> str:
     if behind and len(forwarded) >= behind:
         return forwarded[-behind]
     return str(request.META.get("REMOTE_ADDR") or "local")
+
+
+def sign_in_address(request: HttpRequest) -> str | None:
+    """The same for the table of failed sign-ins, which holds addresses alone; None on a socket of this machine."""
+    address = client_address(request)
+    try:
+        return str(ipaddress.ip_address(address))
+    except ValueError:
+        return None
 
 
 def refused(limit: str) -> RateLimited:

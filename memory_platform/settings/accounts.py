@@ -42,7 +42,7 @@ AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_FAILURE_LIMIT = 5
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_RESET_ON_SUCCESS = True
-AXES_CLIENT_IP_CALLABLE = "apps.accounts.throttles.client_address"
+AXES_CLIENT_IP_CALLABLE = "apps.accounts.throttles.sign_in_address"
 AXES_LOCKOUT_CALLABLE = "apps.accounts.views.locked_out"
 AXES_ENABLE_ADMIN = False
 AXES_DISABLE_ACCESS_LOG = True
