@@ -21,7 +21,7 @@ bench: venv-dev
 	@exec $(PY) -m benchmarks
 
 docs: venv-dev
-	@exec $(PY) -m docs.build
+	@exec $(PY) -m scripts.check_docs
 
 requirements: venv-dev
 	@scripts/compile_requirements

@@ -7,6 +7,7 @@ import sys
 # These act on the schema or compare it as its owner; every other command runs as the application.
 OWNER_COMMANDS = {
     "migrate",
+    "prepare_database",
     "makemigrations",
     "sqlmigrate",
     "showmigrations",

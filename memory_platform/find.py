@@ -67,7 +67,11 @@ def _names(model: type[Model], term: str) -> Q | None:
         parts.append(Q(pk=value))
     for name in HANDLES:
         field = _field(model, name)
-        if field is not None and len(term) >= SHORTEST_HASH and field.get_internal_type() in {"CharField", "TextField"}:
+        if (
+            field is not None
+            and len(term) >= SHORTEST_HASH
+            and field.get_internal_type() in {"CharField", "TextField"}
+        ):
             parts.append(Q(**{name: term}))
     if not parts:
         return None

@@ -1,51 +1,41 @@
-"""Reading the files that the evaluation commands are given."""
+"""Reading the JSON files that the evaluation commands are given."""
 
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, RootModel
 
+from apps.core.problems import InvalidRequest
+from apps.core.schemas import Text, loads, parse
 from apps.learning.exceptions import LearningInputError
-from apps.retrieval.prme.reading import load_json
 
 Model = TypeVar("Model", bound=BaseModel)
+# Settings and trials; receipts are read line by line elsewhere.
+MAX_BYTES = 64 * 1024 * 1024
 
 
 class BadFile(LearningInputError):
-    """A file is missing, or not the JSON document that it should be."""
+    """A file is missing, too large, or not the JSON document that it should be."""
 
     code = "bad_file"
 
 
+class Names(RootModel[dict[Text, Text]]):
+    """An object from text to text."""
+
+
 def read_document(path: Path, model: type[Model]) -> Model:
     """A JSON file as a strict document. Raises BadFile, which names the field and not its value."""
-    raw = _read(path)
-    _parse(path, raw)
     try:
-        return model.model_validate_json(raw)
-    except ValidationError as invalid:
-        first = invalid.errors(include_url=False, include_context=False, include_input=False)[0]
-        pointer = "".join(f"/{part}" for part in first["loc"])
-        raise BadFile(f"{path.name}: {first['msg']} (at {pointer})") from None
+        if path.stat().st_size > MAX_BYTES:
+            raise BadFile(f"{path.name}: larger than {MAX_BYTES} bytes")
+        return parse(model, loads(path.read_bytes()))
+    except OSError:
+        raise BadFile(f"{path.name}: the file cannot be read") from None
+    except InvalidRequest as invalid:
+        raise BadFile(f"{path.name}: {invalid.detail} (at {invalid.pointer or '/'})") from None
 
 
 def read_names(path: Path) -> dict[str, str]:
     """A JSON object from text to text. Raises BadFile."""
-    names = _parse(path, _read(path))
-    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
-        raise BadFile(f"{path.name}: an object from request ids to group names is needed")
-    return names
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        raise BadFile(f"{path.name}: the file cannot be read") from None
-
-
-def _parse(path: Path, raw: bytes) -> Any:
-    try:
-        return load_json(raw)
-    except (ValueError, RecursionError):
-        raise BadFile(f"{path.name}: not JSON with distinct keys and finite numbers") from None
+    return read_document(path, Names).root

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
+from apps.core.schemas import StrictModel
 from apps.learning.exceptions import ConflictingIdentity, PairMismatch
 from apps.learning.identity import normalise_query, scope_key
 from apps.learning.pairs import Arm, HoldoutInputs, checked_pairs
-from apps.learning.schemas import Document, HoldoutConfig, HoldoutTrial, RankingMultipliers, Sha256
+from apps.learning.schemas import HoldoutConfig, HoldoutTrial, RankingMultipliers, Sha256
 from apps.retrieval.prme.reading import PrmeReceipt, load_json
 
 _FIXED = (
@@ -38,7 +39,7 @@ _PRME_CONFIG = (
 _PRME_TRIAL = ("group_id", "baseline_request_id", "candidate_request_id", "relevant_node_ids")
 
 
-class HoldoutArguments(Document):
+class HoldoutArguments(StrictModel):
     """A holdout's arguments as a file: what is compared, under which settings, and the trials.
 
     `documents`, a map from node ids to names for people, and `call` are read and not used.

@@ -7,15 +7,14 @@ import math
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     AliasChoices,
     BaseModel,
-    ConfigDict,
     Field,
     StringConstraints,
     model_validator,
 )
 
+from apps.core.schemas import FilledText, StrictModel, Text
 from apps.learning.bootstrap import Resampling
 from apps.learning.fit import ALGORITHM, IMPLEMENTATION_VERSION
 from apps.learning.receipt_set import Surface
@@ -25,32 +24,18 @@ from apps.learning.scorer import FEATURES, MULTIPLIER_HIGH, MULTIPLIER_LOW, Floa
 _MAX_SEED = 2**53 - 1
 
 
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise ValueError("text is blank")
-    return text
-
-
 Multiplier = Annotated[float, Field(ge=MULTIPLIER_LOW, le=MULTIPLIER_HIGH)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Seed = Annotated[int, Field(ge=-_MAX_SEED, le=_MAX_SEED)]
 Samples = Annotated[int, Field(ge=100, le=10_000)]
 Cutoff = Annotated[int, Field(ge=1, le=1000)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=512), AfterValidator(_not_blank)]
-Identity = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+Name = Annotated[FilledText, StringConstraints(max_length=512)]
+Identity = Annotated[Text, StringConstraints(min_length=1, max_length=512)]
 Interval = tuple[float, float]
 
 
-class Document(BaseModel):
-    """Base: strict, frozen, finite, nothing unknown."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, populate_by_name=True
-    )
-
-
-class RankingMultipliers(Document):
+class RankingMultipliers(StrictModel):
     """Factors on the six additive weights; unity is the scorer as configured."""
 
     semantic: Multiplier = 1.0
@@ -66,7 +51,7 @@ class RankingMultipliers(Document):
         return cls(**dict(zip(FEATURES, values.tolist(), strict=True)))
 
 
-class LearningConfig(Document):
+class LearningConfig(StrictModel):
     """Settings of an offline evaluation."""
 
     seed: Seed = 42
@@ -85,7 +70,7 @@ class LearningConfig(Document):
     max_records: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
 
 
-class HoldoutConfig(Document):
+class HoldoutConfig(StrictModel):
     """Settings and gate of a full-retrieval holdout.
 
     `protected_slices` maps a slice to the mean NDCG gain that it must at least have (a negative number
@@ -101,7 +86,7 @@ class HoldoutConfig(Document):
     protected_slices: dict[Name, Annotated[float, Field(ge=-1, le=1)]] = {}
 
 
-class GatePolicy(Document):
+class GatePolicy(StrictModel):
     """Stored policy of kind `gate`: what a promotable evaluation and holdout must at least ask for."""
 
     evaluation: LearningConfig = LearningConfig()
@@ -112,7 +97,7 @@ class GatePolicy(Document):
     retention_days: Annotated[int, Field(ge=30, le=3650)] = 730
 
 
-class QueryResult(Document):
+class QueryResult(StrictModel):
     """Metrics of one query group, at unity and under the proposal."""
 
     group_id: Sha256
@@ -124,7 +109,7 @@ class QueryResult(Document):
     candidate_judged_ndcg: Share
 
 
-class Power(Document):
+class Power(StrictModel):
     """What gain the validation groups at hand can show (two-sided 5 %, power 80 %)."""
 
     groups: int
@@ -135,7 +120,7 @@ class Power(Document):
 LackingReason = Literal["unjudged", "conflicting_labels", "only_relevant", "only_not_relevant"]
 
 
-class RequestToLabel(Document):
+class RequestToLabel(StrictModel):
     """A request that gives no pair yet, and what it lacks."""
 
     request_id: str
@@ -144,7 +129,7 @@ class RequestToLabel(Document):
     reason: LackingReason
 
 
-class LabelPlan(Document):
+class LabelPlan(StrictModel):
     """What to label next: query groups lacking on each side, and requests that would add some."""
 
     training_queries_lacking: int
@@ -155,7 +140,7 @@ class LabelPlan(Document):
 EvaluationDecision = Literal["insufficient_data", "no_improvement", "improved_on_observed_candidates"]
 
 
-class EvaluationReport(Document):
+class EvaluationReport(StrictModel):
     """Result of an offline evaluation; it changes nothing."""
 
     schema_version: Literal[1] = 1
@@ -205,7 +190,7 @@ class EvaluationEvidence(BaseModel):
     queries: tuple[Query, ...]
 
 
-class HoldoutTrial(Document):
+class HoldoutTrial(StrictModel):
     """One query answered under both arms, with everything that is relevant to it.
 
     `relevant_node_ids` are documents' identities where rows are parts of documents; `grades` makes NDCG
@@ -237,7 +222,7 @@ class HoldoutTrial(Document):
         return {node_id: math.ldexp(1.0, grade) - 1.0 for node_id, grade in self.grades.items()}
 
 
-class HoldoutQueryResult(Document):
+class HoldoutQueryResult(StrictModel):
     """Metrics of one query group under both arms."""
 
     group_id: Name
@@ -251,7 +236,7 @@ class HoldoutQueryResult(Document):
     candidate_mrr: Share
 
 
-class SliceResult(Document):
+class SliceResult(StrictModel):
     """A protected slice: mean NDCG gain over its query groups (None: it has none) against its bound."""
 
     name: Name
@@ -273,7 +258,7 @@ FailedGate = Literal[
 ]
 
 
-class HoldoutReport(Document):
+class HoldoutReport(StrictModel):
     """Result of a full-retrieval holdout; it changes nothing."""
 
     schema_version: Literal[1] = 1

@@ -1,18 +1,17 @@
 """The embedded Valkey: the broker of background work and the counters of throttles, on a unix socket."""
 
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import redis
-
 from memory_platform.embedded.binaries import valkey_server
 from memory_platform.embedded.directories import SHORT_PREFIX, socket_directory
 from memory_platform.embedded.processes import RunningServer
 from memory_platform.embedded.system_user import this_user
-from memory_platform.embedded.urls import redis_client_url, socket_broker_url
+from memory_platform.embedded.urls import socket_broker_url
 
 SOCKET_NAME = "valkey.sock"
 START_SECONDS = 30.0
@@ -83,11 +82,14 @@ class EmbeddedValkey:
         shutil.rmtree(self.data, ignore_errors=True)
 
     def answers(self) -> bool:
-        try:
-            with redis.Redis.from_url(redis_client_url(self.url)) as client:
-                return bool(client.ping())
-        except redis.RedisError:
-            return False
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(5)
+            try:
+                connection.connect(str(self.socket))
+                connection.sendall(b"PING\r\n")
+                return connection.recv(16).startswith(b"+PONG")
+            except OSError:
+                return False
 
 
 @contextmanager

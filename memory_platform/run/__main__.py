@@ -19,7 +19,7 @@ from memory_platform.embedded.system_user import this_user
 from memory_platform.environment import BASE_DIR, Environment, environment
 from memory_platform.run.announce import ADMIN_PASSWORD_FILE, Welcome
 from memory_platform.run.ports import free_port
-from memory_platform.run.procfile import SERVERS, read_procfile, supervisor_configuration
+from memory_platform.run.procfile import SERVERS, WEB, read_procfile, supervisor_configuration
 from memory_platform.run.steps import set_up
 from memory_platform.run.supervision import Supervision
 from memory_platform.run.variables import application_variables, command_variables
@@ -67,10 +67,11 @@ def _run(env: Environment, installation: Installation) -> None:
         _wait_for_database(env, installation)
         set_up(env, commands, installation)
         say("Starting web, worker and beat …")
+        supervision.start_process(WEB)
+        _wait_until_live(supervision, env.bind, port)  # first, because a person waits for it
         for name in _processes(env):
-            if name not in SERVERS:
+            if name not in (*SERVERS, WEB):
                 supervision.start_process(name)
-        _wait_until_live(supervision, env.bind, port)
         say(Welcome(_address(env.bind, port), installation.var, first).text())
         while not supervision.ended():
             time.sleep(1)

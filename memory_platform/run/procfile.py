@@ -21,11 +21,12 @@ class Conduct:
 
 
 SERVERS = ("postgres", "valkey")
+WEB = "web"
 # The application starts when its database is ready, and ends before the servers do.
 CONDUCT = {
     "postgres": Conduct(priority=10, starts_alone=True, stop_signal="INT", stop_seconds=30),
     "valkey": Conduct(priority=10, starts_alone=True),
-    "web": Conduct(priority=30),
+    WEB: Conduct(priority=30),
     "worker": Conduct(priority=30),
     "beat": Conduct(priority=30, stop_seconds=10),
 }

@@ -37,7 +37,7 @@ def set_up(env: Environment, variables: Mapping[str, str], installation: Install
     With servers of one's own, roles and schema are only touched when their logins are given.
     """
     logs = installation.logs
-    manage(["prepare_database"], {**variables, "MEMORY_DATABASE_LOGIN": "owner"}, logs)
+    manage(["prepare_database"], variables, logs)
     _collect_static_files(variables, installation)
     if not (installation.var / TOKEN_FILE).exists():
         manage(["first_run", *(["--demo"] if env.demo else [])], variables, logs)

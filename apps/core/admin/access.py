@@ -12,8 +12,8 @@ from django.apps import apps
 from django.db import connection, models
 from django.http import HttpRequest
 
-from apps.core.db.sessions import current
 from apps.core.db.identity import StaffIdentity
+from apps.core.db.sessions import current
 
 SESSION_KEY = "current_workspace"
 

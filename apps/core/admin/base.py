@@ -18,7 +18,7 @@ from unfold.admin import ModelAdmin as UnfoldModelAdmin
 
 from apps.core import ui
 from apps.core.admin.access import holds, narrow, workspaces_with
-from apps.core.admin.changelist import PER_PAGE, KeysetChangeList
+from apps.core.admin.changelist import CURSOR, PER_PAGE, KeysetChangeList
 from apps.core.admin.export import FORMATS, export_columns, stream
 from apps.core.admin.trail import audit_trail
 from apps.core.db.rowpolicy import OwnerPolicy, WorkspacePolicy
@@ -33,6 +33,7 @@ class ModelAdmin(UnfoldModelAdmin):
     write_grants: any of these lets a user add and change; objects without it are append-only here.
     superuser_sees: superusers see rows without a grant (accounts, never data).
     page_template: the page of one object in place of a form; see `page_context`.
+    list_name: what the list is headed with, where the model's plural is not what people say.
     """
 
     keyset: ClassVar[tuple[str, ...]] = ("-id",)
@@ -41,6 +42,7 @@ class ModelAdmin(UnfoldModelAdmin):
     superuser_sees: ClassVar[bool] = False
     superuser_writes: ClassVar[bool] = False
     page_template: ClassVar[str] = ""
+    list_name: ClassVar[str] = ""
     exports: ClassVar[bool] = True
     governed: ClassVar[tuple[type[Any], ...]] = ()
 
@@ -94,16 +96,23 @@ class ModelAdmin(UnfoldModelAdmin):
         # Deleting is a service with a preview (erasure, revocation), never the admin's own button.
         return False
 
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        found = super().get_actions(request)
-        found.pop("delete_selected", None)
-        return found
+    actions = None
+
+    def get_list_display(self, request: HttpRequest) -> Sequence[Any]:
+        columns = list(super().get_list_display(request))
+        return ["action_checkbox", *columns] if self.bulk_actions(request) else columns
+
+    def get_list_display_links(self, request: HttpRequest, list_display: Sequence[Any]) -> Any:
+        return super().get_list_display_links(request, [c for c in list_display if c != "action_checkbox"])
 
     # Rows -------------------------------------------------------------------------------------------------
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Everything the row policies show, whatever the current workspace; lists narrow it further."""
-        return super().get_queryset(request).defer(*self.closed_columns())
+        joined = self.list_select_related if isinstance(self.list_select_related, list | tuple) else ()
+        rows = super().get_queryset(request)
+        # Joined here and not only in lists: a row fetched by its key alone would ask for closed columns, too.
+        return (rows.select_related(*joined) if joined else rows).defer(*self.closed_columns())
 
     def list_rows(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         """The rows of a list: those of the current workspace."""
@@ -121,7 +130,9 @@ class ModelAdmin(UnfoldModelAdmin):
             names += [f"{lookup}__{name}" for name in getattr(related, "raw_text", ())]
         return names
 
-    def formfield_for_foreignkey(self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any) -> Any:
+    def formfield_for_foreignkey(
+        self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
+    ) -> Any:
         related = db_field.related_model
         closed = getattr(related, "raw_text", ())
         if "queryset" not in kwargs and closed:
@@ -134,11 +145,16 @@ class ModelAdmin(UnfoldModelAdmin):
         return KeysetChangeList
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        context = {"export_urls": self.export_urls(request), "title": self.list_title()}
+        context = {
+            "export_urls": self.export_urls(request),
+            "title": self.list_title(),
+            "bulk_actions": self.bulk_actions(request),
+            "list_actions": self.list_buttons(request),
+        }
         return super().changelist_view(request, context | (extra_context or {}))
 
     def list_title(self) -> str:
-        name = str(self.opts.verbose_name_plural)
+        name = self.list_name or str(self.opts.verbose_name_plural)
         return name[:1].upper() + name[1:]
 
     def object_title(self, obj: Any) -> str:
@@ -153,7 +169,11 @@ class ModelAdmin(UnfoldModelAdmin):
         return "Rows appear here as soon as there is one in a workspace that you hold the grant for."
 
     def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
     ) -> HttpResponseBase:
         if self.page_template:
             return self.page_view(request, object_id)
@@ -196,19 +216,36 @@ class ModelAdmin(UnfoldModelAdmin):
                 found.append(button)
         return found
 
+    def list_buttons(self, request: HttpRequest) -> list[ui.ActionButton]:
+        """Governed actions over the list as a whole."""
+        found = [
+            a.button(self, request, None) for a in self.governed if not a.on_object and not a.on_selection
+        ]
+        return [button for button in found if button]
+
+    def bulk_actions(self, request: HttpRequest) -> list[dict[str, str]]:
+        """Governed actions over selected rows that the user may take somewhere."""
+        return [
+            {"label": action.label, "url": self.url(action.name)}
+            for action in self.governed
+            if action.on_selection and action.permitted(self, request, None)
+        ]
+
     # Exports and urls ---------------------------------------------------------------------------------------
 
     def export_urls(self, request: HttpRequest) -> list[dict[str, str]]:
         if not self.exports or not export_columns(self.model):
             return []
         query = request.GET.copy()
-        for name in ("after", "before", IS_POPUP_VAR):
+        for name in (CURSOR, IS_POPUP_VAR):
             query.pop(name, None)
         base = self.url("export")
         return [{"name": kind.upper(), "url": f"{base}?{_with(query, kind)}"} for kind in FORMATS]
 
     def url(self, name: str, *args: Any) -> str:
-        return reverse(f"{self.admin_site.name}:{self.opts.app_label}_{self.opts.model_name}_{name}", args=args)
+        return reverse(
+            f"{self.admin_site.name}:{self.opts.app_label}_{self.opts.model_name}_{name}", args=args
+        )
 
     def filtered(self, request: HttpRequest) -> QuerySet[Any]:
         """The rows of the list as the query string filters them, whole."""

@@ -16,8 +16,8 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
 
 from apps.core import clock
-from apps.core.admin.changelist import beyond
 from apps.core.db.sessions import staff_session
+from apps.core.pages import KeysetPage
 
 PAGE = 500
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -61,25 +61,42 @@ def export_columns(model: type[Model]) -> tuple[str, ...]:
 Query = Callable[[HttpRequest], QuerySet[Any]]
 
 
-def pages(request: HttpRequest, query: Query, keyset: tuple[str, ...], columns: tuple[str, ...]) -> Iterator[list[Any]]:
-    """Lists of value tuples. `query` is asked anew in each session, so that a grant lost on the way ends it."""
-    keys = tuple(name.lstrip("-") for name in keyset)
-    position: list[Any] = []
+def pages(
+    request: HttpRequest, query: Query, keyset: tuple[str, ...], columns: tuple[str, ...]
+) -> Iterator[list[Any]]:
+    """Lists of rows. `query` is asked anew in each session, so that a grant lost on the way ends the export."""
+    cursor: str | None = None
     while True:
         with staff_session(int(request.user.pk or 0)):
             request.__dict__.pop("_granted_workspaces", None)
-            rows = query(request).order_by(*keyset)
-            if position:
-                rows = rows.filter(beyond(keyset, position))
-            page = list(rows.values_list(*columns, *keys)[:PAGE])
-        if page:
-            yield [row[: len(columns)] for row in page]
-            position = list(page[-1][len(columns) :])
-        if len(page) < PAGE:
+            page: KeysetPage[Any] = KeysetPage.of(
+                query(request),
+                limit=PAGE,
+                cursor=cursor,
+                owner=request.user.pk,
+                listing="export",
+                order=keyset,
+            )
+            rows = [[_read(row, name) for name in columns] for row in page.items]
+        if rows:
+            yield rows
+        cursor = page.next_cursor
+        if cursor is None:
             return
 
 
-def stream(request: HttpRequest, *, model: type[Model], query: Query, keyset: tuple[str, ...], kind: str) -> StreamingHttpResponse:
+def _read(row: Model, name: str) -> Any:
+    """The stored value; of a relation its key, so that nothing else is fetched."""
+    return getattr(row, row._meta.get_field(name).attname if name in _fields(row) else name)  # type: ignore[union-attr]
+
+
+def _fields(row: Model) -> set[str]:
+    return {field.name for field in row._meta.concrete_fields}
+
+
+def stream(
+    request: HttpRequest, *, model: type[Model], query: Query, keyset: tuple[str, ...], kind: str
+) -> StreamingHttpResponse:
     """The whole list as a download. Outside of any session; `kind` is a key of `FORMATS`."""
     columns = export_columns(model)
 

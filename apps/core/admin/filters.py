@@ -5,9 +5,9 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from django.contrib.admin import SimpleListFilter
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.core.exceptions import ValidationError
 
 from apps.core import clock
 from apps.core.admin.access import workspace_choices
@@ -54,7 +54,12 @@ class ChoiceFilter(SimpleListFilter):
 
 
 def choice_filter(
-    title: str, parameter: str, choices: Iterable[Choice], *, field: str = "", narrow: Callable[..., Any] | None = None
+    title: str,
+    parameter: str,
+    choices: Iterable[Choice],
+    *,
+    field: str = "",
+    narrow: Callable[..., Any] | None = None,
 ) -> type[ChoiceFilter]:
     """A `ChoiceFilter` class out of its parts; `narrow(rows, value)` replaces the plain comparison."""
     members: dict[str, Any] = {

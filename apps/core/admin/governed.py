@@ -101,6 +101,7 @@ class GovernedAction(View):
     kind: ClassVar[Any] = ""
     grants: ClassVar[tuple[str, ...]] = ()
     on_object: ClassVar[bool] = True
+    on_selection: ClassVar[bool] = False
     form_class: ClassVar[type[ReasonForm]] = ReasonForm
     fill: ClassVar[str] = ""
     model_admin: Any = None
@@ -169,7 +170,9 @@ class GovernedAction(View):
         if seen != preview.version:
             return self._show(request, form, preview, status=412, changed=_since(request, preview))
         if not valid or self._word_missing(request, preview):
-            return self._show(request, form, preview, status=422, word_missing=self._word_missing(request, preview))
+            return self._show(
+                request, form, preview, status=422, word_missing=self._word_missing(request, preview)
+            )
         if why := self.blocked(self.model_admin, request, self.obj):
             return self._show(request, form, preview, status=409, refusal=why)
         try:
@@ -181,7 +184,9 @@ class GovernedAction(View):
         except NotFound as missing:
             raise Http404 from missing
         except Problem as problem:
-            return self._show(request, form, preview, status=problem.status, refusal=problem.detail or problem.title)
+            return self._show(
+                request, form, preview, status=problem.status, refusal=problem.detail or problem.title
+            )
         return self._finish(request, done)
 
     def _word_missing(self, request: HttpRequest, preview: Preview) -> bool:
@@ -190,12 +195,16 @@ class GovernedAction(View):
     def _finish(self, request: HttpRequest, done: Done) -> HttpResponseBase:
         in_dialog = "X-Gov-Dialog" in request.headers
         if done.revealed is not None:
-            context = {"revealed": done.revealed, "message": done.message, "audit_url": _audit_url(done.audit_id)}
+            context = {
+                "revealed": done.revealed,
+                "message": done.message,
+                "audit_url": _audit_url(done.audit_id),
+            }
             template = "core/parts/revealed.html" if in_dialog else "core/revealed_page.html"
             response = TemplateResponse(request, template, self._frame(request) | context)
             response["Cache-Control"] = "no-store"
             if in_dialog:
-                response["X-Gov-Fill"] = self.fill or "#revealed"
+                response["X-Gov-Fill"] = self.fill or "#gv-result"
             return response
         messages.success(request, _result(done))
         target = done.object_url or self._back()
@@ -237,7 +246,9 @@ class GovernedAction(View):
             "hidden": self.hidden_values(request),
             **more,
         }
-        template = "core/parts/action_form.html" if "X-Gov-Dialog" in request.headers else "core/action_page.html"
+        template = (
+            "core/parts/action_form.html" if "X-Gov-Dialog" in request.headers else "core/action_page.html"
+        )
         response = TemplateResponse(request, template, context, status=status)
         response["Cache-Control"] = "no-store"
         return response
@@ -254,6 +265,7 @@ class BulkAction(GovernedAction):
     """
 
     on_object: ClassVar[bool] = False
+    on_selection: ClassVar[bool] = True
 
     def selected(self, request: HttpRequest) -> list[Any]:
         """The selected rows that the user sees and may act on, in their order."""

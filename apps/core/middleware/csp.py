@@ -14,7 +14,9 @@ _COMMON: Final = (
     "img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
 )
-ADMIN: Final = f"default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; {_COMMON}"
+ADMIN: Final = (
+    f"default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; {_COMMON}"
+)
 STRICT: Final = f"default-src 'none'; script-src 'self'; style-src 'self'; {_COMMON}"
 HEADER: Final = "Content-Security-Policy"
 ADMIN_PREFIX: Final = "/admin/"

@@ -108,7 +108,8 @@ def gv_sign(tone: Tone) -> SafeString:
     """The sign of a tone alone, with its word for readers."""
     sign = SIGNS[tone] or "⚿"
     return format_html(
-        '<span class="gv-mark gv-{} bare"><span class="gv-sign" aria-hidden="true">{}</span><span class="gv-sr">{}</span></span>',
+        '<span class="gv-mark gv-{} bare"><span class="gv-sign" aria-hidden="true">{}</span>'
+        '<span class="gv-sr">{}</span></span>',
         tone,
         sign,
         WORDS[tone],
@@ -134,7 +135,8 @@ def gv_crumbs(context: Any) -> list[dict[str, Any]]:
         link = reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist")
     except NoReverseMatch:
         return []
-    name = str(opts.verbose_name_plural)
+    model_admin = context.get("model_admin")
+    name = getattr(model_admin, "list_name", "") or str(opts.verbose_name_plural)
     return [{"link": link, "title": name[:1].upper() + name[1:]}]
 
 

@@ -22,7 +22,7 @@ from .formats import (
     when,
 )
 from .json_tree import JsonTree
-from .marks import Lock, LongText, Mark, Tone
+from .marks import Lock, LongText, Mark, Secret, Tone
 from .plots import (
     FEATURES,
     FeatureKey,
@@ -88,6 +88,7 @@ __all__ = [
     "Run",
     "RunStrip",
     "ScoreBar",
+    "Secret",
     "Series",
     "SideBySide",
     "StageDots",

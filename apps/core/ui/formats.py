@@ -207,9 +207,10 @@ def middle_cut(text: str, most: int = 28) -> str:
 
 def person(display_name: str, subject: str, *, href: str = "") -> SafeString:
     """A principal: its display name, the subject under it in monospace, cut in the middle."""
-    name = (
-        format_html('<a href="{}">{}</a>', href, display_name or subject) if href else display_name or subject
-    )
+    if not display_name or display_name == subject:
+        code = format_html('<code title="{}">{}</code>', subject, middle_cut(subject, 48))
+        return format_html('<a href="{}">{}</a>', href, code) if href else code
+    name = format_html('<a href="{}">{}</a>', href, display_name) if href else display_name
     return format_html(
         '<span class="gv-name"><span>{}</span><code title="{}">{}</code></span>',
         name,

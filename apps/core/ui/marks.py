@@ -52,3 +52,12 @@ class LongText(Part):
     @property
     def cut(self) -> bool:
         return len(self.head) < len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Secret(Part):
+    """A secret that is shown once. Leaving the page before "I have stored it" asks."""
+
+    value: str
+    name: str
+    template_name: ClassVar[str] = "core/parts/secret.html"

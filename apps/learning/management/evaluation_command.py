@@ -36,11 +36,20 @@ class EvaluationCommand(BaseCommand):
             self.stdout.write(report.model_dump_json())
         else:
             for name in self.summary:
-                self.stdout.write(f"{name}: {self._shown(getattr(report, name))}")
+                self.stdout.write(f"{name}: {_shown(getattr(report, name))}")
         decision = getattr(report, "decision", "")
         if decision != self.improvement:
             sys.exit(1)
 
-    @staticmethod
-    def _shown(value: Any) -> str:
-        return value.model_dump_json() if isinstance(value, BaseModel) else str(value)
+
+def _shown(value: Any) -> str:
+    """A field on one line; long lists as their length, since `--json` has them whole."""
+    if isinstance(value, BaseModel):
+        return ", ".join(f"{name} {_shown(getattr(value, name))}" for name in type(value).model_fields)
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_shown(member)}" for name, member in value.items()) or "none"
+    if isinstance(value, tuple) and value and isinstance(value[0], BaseModel):
+        return str(len(value))
+    if isinstance(value, tuple):
+        return " … ".join(map(str, value)) if value else "none"
+    return "none" if value is None else str(value)

@@ -10,13 +10,13 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import (
     AfterValidator,
     AwareDatetime,
-    BaseModel,
-    ConfigDict,
     Field,
     StrictBool,
     StringConstraints,
     model_validator,
 )
+
+from apps.core.schemas import StrictModel, Text
 
 # Ids order as lower-case strings, so another spelling of the same UUID would sort elsewhere.
 NodeId = Annotated[
@@ -43,22 +43,7 @@ Count = Annotated[int, Field(ge=0)]
 Rank = Annotated[int, Field(ge=1)]
 
 
-def _without_nul(text: str) -> str:
-    if "\0" in text:
-        raise ValueError("text holds a NUL character")
-    return text
-
-
-Text = Annotated[str, AfterValidator(_without_nul)]
-
-
-class PrmeDocument(BaseModel):
-    """Base: strict, frozen, finite, nothing unknown."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-
-class OmittingDocument(PrmeDocument):
+class OmittingDocument(StrictModel):
     """A document with fields that PRME leaves out instead of writing a neutral value.
 
     Such a value, written all the same, would change the checksum that PRME computes, and is refused.
@@ -75,7 +60,7 @@ class OmittingDocument(PrmeDocument):
         return self
 
 
-class ScoreTrace(PrmeDocument):
+class ScoreTrace(StrictModel):
     """The feature vector of one memory, and the score that came of it before any adjustment."""
 
     semantic_similarity: float
@@ -198,7 +183,7 @@ class Packing(OmittingDocument):
         return self
 
 
-class Adjustment(PrmeDocument):
+class Adjustment(StrictModel):
     """One recorded operation on a score after the formula."""
 
     kind: AdjustmentKind
@@ -312,7 +297,7 @@ def _finite(value: Any) -> Any:
 FreeForm = Annotated[dict[str, Any], AfterValidator(_finite)]
 
 
-class Execution(PrmeDocument):
+class Execution(StrictModel):
     """What the request and the installation were; both maps are free of form."""
 
     schema_version: Literal[1]
@@ -360,7 +345,7 @@ class ReceiptDocument(OmittingDocument):
         return None if self.scopes is None else tuple(sorted(set(self.scopes)))
 
 
-class LabelRecord(PrmeDocument):
+class LabelRecord(StrictModel):
     """Explicit relevance labels that one person or evaluation gave on one receipt."""
 
     schema_version: Literal[1] = 1

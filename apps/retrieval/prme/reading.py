@@ -15,7 +15,8 @@ from typing import Any, BinaryIO, NoReturn, TypeVar, cast
 
 from pydantic import ValidationError
 
-from apps.retrieval.prme.documents import LabelRecord, PrmeDocument, ReceiptDocument
+from apps.core.schemas import StrictModel, pointer
+from apps.retrieval.prme.documents import LabelRecord, ReceiptDocument
 from apps.retrieval.prme.exceptions import (
     ChecksumMismatch,
     InvalidLabelRecord,
@@ -25,7 +26,7 @@ from apps.retrieval.prme.exceptions import (
 from apps.retrieval.prme.replay import check_candidates, verify_replay
 from apps.retrieval.prme.versions import check_version
 
-Document = TypeVar("Document", bound=PrmeDocument)
+Document = TypeVar("Document", bound=StrictModel)
 
 # A receipt of 1,000 candidates has about 2 MB.
 MAX_LINE_BYTES = 16 * 1024 * 1024
@@ -137,7 +138,8 @@ def iter_label_records(path: Path) -> Iterator[LabelRecord]:
 def load_json(raw: bytes) -> Any:
     """JSON without duplicate keys, NaN and Infinity (a literal beyond doubles may still be one).
 
-    Raises ValueError.
+    The walk of `core.schemas.loads` over every value would take longer than all other checks of a receipt;
+    what it refuses beyond this, the strict documents refuse. Raises ValueError.
     """
     return json.loads(raw, object_pairs_hook=_distinct_keys, parse_constant=_refuse_constant)
 
@@ -157,8 +159,7 @@ def _validate(model: type[Document], raw: bytes, error: type[PrmeError]) -> Docu
         return model.model_validate_json(raw)
     except ValidationError as invalid:
         first = invalid.errors(include_url=False, include_context=False, include_input=False)[0]
-        pointer = "".join(f"/{part}" for part in first["loc"])
-        raise error(first["msg"], pointer=pointer) from None
+        raise error(first["msg"].removeprefix("Value error, "), pointer=pointer(*first["loc"])) from None
 
 
 def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

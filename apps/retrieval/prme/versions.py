@@ -6,7 +6,9 @@ with a neutral value: PRME itself would compute another checksum.
 
 from collections.abc import Iterator, Mapping
 
-from apps.retrieval.prme.documents import PrmeDocument, ReceiptDocument
+from pydantic import BaseModel
+
+from apps.retrieval.prme.documents import ReceiptDocument
 from apps.retrieval.prme.exceptions import InvalidReceipt, LaterVersionClaim
 
 # Field -> first version. The mandatory ones are written by every version from then on.
@@ -79,7 +81,7 @@ def check_version(receipt: ReceiptDocument) -> None:
 
 
 def _check_fields(
-    document: PrmeDocument,
+    document: BaseModel,
     version: int,
     pointer: str,
     mandatory: Mapping[str, int],
@@ -101,7 +103,7 @@ def _check_packing(receipt: ReceiptDocument) -> None:
             raise LaterVersionClaim(f"this {name} is of version {since}", pointer=f"/packing/{name}")
 
 
-def _scoring_documents(receipt: ReceiptDocument) -> Iterator[tuple[str, PrmeDocument]]:
+def _scoring_documents(receipt: ReceiptDocument) -> Iterator[tuple[str, BaseModel]]:
     yield "/scoring", receipt.scoring
     for node_id, provenance in (receipt.score_provenance or {}).items():
         yield f"/score_provenance/{node_id}/weights", provenance.weights

@@ -77,7 +77,7 @@
     const title = $("h2", box);
     if (title) { title.id ||= "gv-dialog-title"; box.setAttribute("aria-labelledby", title.id); }
     prepare(box);
-    ($("[data-focus]", box) || $("[autofocus],textarea,input:not([type=hidden]),button", box))?.focus();
+    ($("[data-note] [role=alert]", box) || $("[data-focus]", box) || $("[autofocus],textarea,input:not([type=hidden]),button", box))?.focus();
   };
   const signedOut = (answer) => answer.redirected && /\/login\//.test(answer.url);
   const openDialog = async (link) => {
@@ -230,6 +230,9 @@
       form.dataset.sent = "1";
       setTimeout(() => { event.submitter.setAttribute("aria-disabled", "true"); });
     }
+  });
+  document.addEventListener("change", (event) => {
+    if (event.target.id === "action-toggle") $$("input.action-select").forEach((box) => { box.checked = event.target.checked; });
   });
   document.addEventListener("keydown", key);
   addEventListener("pageshow", () => $$("form[data-sent]").forEach((form) => {

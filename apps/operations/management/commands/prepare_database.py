@@ -12,7 +12,7 @@ from memory_platform.environment import environment
 class Command(BaseCommand):
     help = (
         "Runs provision_roles --apply and migrate, each where its login is known "
-        "(DATABASE_ADMIN_URL, DATABASE_OWNER_URL, or the embedded default), with MEMORY_DATABASE_LOGIN=owner."
+        "(DATABASE_ADMIN_URL, DATABASE_OWNER_URL, or the embedded default)."
     )
     requires_system_checks = []  # the checks compare the database with what this command makes of it
 
