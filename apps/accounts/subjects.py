@@ -11,7 +11,7 @@ from apps.core.db.identity import PrincipalIdentity
 from apps.core.ids import uuid7
 from apps.core.problems import InvalidRequest, NotFound
 
-TOKEN_KIND = "token:"  # noqa: S105 (a kind of subject)
+TOKEN_KIND = "token:"
 MAX_LENGTH = 512
 # Ends with a mark, so that no two prefixes and claims make one subject by running into each other.
 PREFIX = re.compile(r"[a-z][a-z0-9-]*:([^\s]*[#:/])?")
@@ -23,7 +23,7 @@ def parse(text: str) -> str:
     Raises InvalidRequest for what cannot be a subject.
     """
     subject = text if ":" in text or text == SHARED_SUBJECT else TOKEN_KIND + text
-    if not text or not _sayable(subject):
+    if not text or text != text.strip() or not _sayable(subject):
         raise InvalidRequest(f"A principal is a name of at most {MAX_LENGTH} characters.")
     return subject
 
