@@ -268,7 +268,7 @@ def _result(p: Prepared, node_id: UUID, result: Any) -> PassageResult:
 
 def delete_nodes(owner: UUID, nodes: Sequence[tuple[UUID, int, str]]) -> None:
     """Delete passages (id, node_no, language), postings, counts and, by cascade, vectors; under the lock."""
-    remove_nodes(owner, CorpusKind.PASSAGES, [(number, language) for _, number, language in nodes])
+    remove_nodes(owner, CorpusKind.PASSAGES, nodes)
     with connection.cursor() as cursor:
         cursor.execute(
             "DELETE FROM graph_node WHERE principal_id = %s AND id = ANY(%s)", [owner, [n[0] for n in nodes]]

@@ -43,11 +43,12 @@ ORDER BY p.term_no, p.node_no
 """
 
 _STATISTICS = """
-INSERT INTO graph_corpus AS corpus (principal_id, kind, nodes, total_len, languages)
-VALUES (%(owner)s, %(kind)s, %(nodes)s, %(length)s, %(languages)s::jsonb)
+INSERT INTO graph_corpus AS corpus (principal_id, kind, nodes, total_len, vectors, languages)
+VALUES (%(owner)s, %(kind)s, %(nodes)s, %(length)s, %(vectors)s, %(languages)s::jsonb)
 ON CONFLICT (principal_id, kind) DO UPDATE SET
   nodes = corpus.nodes + excluded.nodes,
   total_len = corpus.total_len + excluded.total_len,
+  vectors = corpus.vectors + excluded.vectors,
   languages = (
     SELECT coalesce(jsonb_object_agg(name, total), '{}') FROM (
       SELECT name, sum(value::int) AS total FROM (
@@ -63,6 +64,13 @@ WITH gone AS (
 SELECT (SELECT coalesce(jsonb_object_agg(term_no, -df), '{}')::text
         FROM (SELECT term_no, count(*) AS df FROM gone GROUP BY term_no) counted),
        (SELECT coalesce(sum(len), 0) FROM (SELECT DISTINCT node_no, len FROM gone) each_node)
+"""
+
+_REMOVE_VECTORS = """
+WITH gone AS (
+  DELETE FROM graph_vector WHERE principal_id = %s AND node_id = ANY(%s) RETURNING embedder_id, state)
+SELECT count(*) FROM gone WHERE state = 'ready'
+  AND embedder_id = (SELECT id FROM graph_embedder WHERE state = 'active')
 """
 
 
@@ -129,12 +137,12 @@ def _insert_postings(owner: UUID, nodes: Sequence[tuple[int, Analysed]], term_no
         )
 
 
-def remove_nodes(owner: UUID, kind: CorpusKind, nodes: Sequence[tuple[int, str]]) -> None:
-    """Take (node_no, language) rows out of the index, before they are deleted, archived or superseded."""
+def remove_nodes(owner: UUID, kind: CorpusKind, nodes: Sequence[tuple[UUID, int, str]]) -> None:
+    """Take (id, node_no, language) rows out of both indexes, before they are deleted, archived, superseded."""
     if not nodes:
         return
     with connection.cursor() as cursor:
-        cursor.execute(_REMOVE, {"owner": owner, "node_nos": _array(number for number, _ in nodes)})
+        cursor.execute(_REMOVE, {"owner": owner, "node_nos": _array(number for _, number, _ in nodes)})
         amounts, length = cursor.fetchone()
         touched = {int(number): amount for number, amount in json.loads(amounts).items()}
         _change_frequencies(owner, touched)
@@ -142,12 +150,22 @@ def remove_nodes(owner: UUID, kind: CorpusKind, nodes: Sequence[tuple[int, str]]
             "DELETE FROM graph_term WHERE principal_id = %s AND term_no = ANY(%s::int[]) AND df <= 0",
             [owner, _array(touched)],
         )
-    languages = Counter({name: -count for name, count in Counter(name for _, name in nodes).items()})
-    change_statistics(owner, kind, nodes=-len(nodes), length=-int(length), languages=languages)
+        cursor.execute(_REMOVE_VECTORS, [owner, [node_id for node_id, _, _ in nodes]])
+        vectors = cursor.fetchone()[0]
+    languages = Counter({name: -count for name, count in Counter(name for _, _, name in nodes).items()})
+    change_statistics(
+        owner, kind, nodes=-len(nodes), length=-int(length), languages=languages, vectors=-vectors
+    )
 
 
 def change_statistics(
-    owner: UUID, kind: CorpusKind, *, nodes: int, length: int, languages: Counter[str]
+    owner: UUID,
+    kind: CorpusKind,
+    *,
+    nodes: int = 0,
+    length: int = 0,
+    languages: Mapping[str, int] | None = None,
+    vectors: int = 0,
 ) -> None:
     """Add to (or take from) the counts of a corpus."""
     with connection.cursor() as cursor:
@@ -158,7 +176,8 @@ def change_statistics(
                 "kind": int(kind),
                 "nodes": nodes,
                 "length": length,
-                "languages": json.dumps(languages),
+                "languages": json.dumps(languages or {}),
+                "vectors": vectors,
             },
         )
 
