@@ -204,7 +204,7 @@ def test_the_manifest_covers_configuration_scopes_and_data() -> None:
 
 def test_reuse_of_validation_groups_is_shown() -> None:
     inputs = make_inputs(lexical_requests(100))
-    report = evaluate(inputs, scopes=SCOPES, earlier_evaluations=3)
+    report = evaluate(inputs, scopes=SCOPES, count_earlier=lambda checksum: 3)
     assert report.earlier_evaluations_on_these_groups == 3
     other = evaluate(make_inputs(lexical_requests(101)), scopes=SCOPES)
     assert report.validation_groups_sha256 != other.validation_groups_sha256 or (
