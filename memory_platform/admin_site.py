@@ -12,7 +12,7 @@ from django.urls import NoReverseMatch, URLPattern, path, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from unfold.sites import UnfoldAdminSite
 
-from apps.core.admin import choose_workspace, current_workspace, workspace_choices
+from apps.core.access import choose_workspace, current_workspace, workspace_choices
 from apps.core.middleware.csp import strict
 from memory_platform.environment import environment
 

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from apps.core import clock
-from apps.core.admin.access import workspace_choices
+from apps.core.access import workspace_choices
 
 Choice = tuple[str, str]
 
