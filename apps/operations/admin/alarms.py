@@ -58,6 +58,7 @@ STATE = choice_filter(
     "state",
     "state",
     [("open", "open"), ("acknowledged", "open and acknowledged"), ("closed", "closed")],
+    default="open",
     narrow=_by_state,
 )
 
@@ -149,7 +150,7 @@ class AlarmAdmin(ModelAdmin):
         if last is None or (clock.now() - last).total_seconds() > STALE_SECONDS:
             why = ui.Notice("bad", "But nobody has looked: the watch of alarms has no recent reading.")
             return ui.EmptyState("No alarm is recorded.", why)
-        return ui.EmptyState("No alarm.", SafeString(f"Last reading {ui.when(last, relative=True)}."))
+        return ui.EmptyState("No open alarm.", SafeString(f"Last reading {ui.when(last, relative=True)}."))
 
     def page_context(self, request: HttpRequest, obj: Alarm) -> dict[str, Any]:
         by = obj.acknowledged_by
