@@ -23,6 +23,14 @@ class MemoryAdminSite(UnfoldAdminSite):
     index_title = "Start"
     enable_nav_sidebar = True
 
+    def register(self, model_or_iterable: Any, admin_class: Any = None, **options: Any) -> None:
+        """Take classes that stand on our base. Those of libraries count, page by OFFSET and change without a
+        reason or an audit entry, so their tables have no page until there is one of ours."""
+        from apps.core.admin import ModelAdmin
+
+        if admin_class is not None and issubclass(admin_class, ModelAdmin):
+            super().register(model_or_iterable, admin_class, **options)
+
     def get_urls(self) -> list[URLPattern]:
         own = [path("workspace/", self.admin_view(self.choose), name="workspace")]
         return own + super().get_urls()

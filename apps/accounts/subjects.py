@@ -11,7 +11,7 @@ from apps.core.db.identity import PrincipalIdentity
 from apps.core.ids import uuid7
 from apps.core.problems import InvalidRequest, NotFound
 
-TOKEN_KIND = "token:"  # noqa: S105 (a kind of subject)
+TOKEN_KIND = "token:"
 MAX_LENGTH = 512
 # Ends with a mark, so that no two prefixes and claims make one subject by running into each other.
 PREFIX = re.compile(r"[a-z][a-z0-9-]*:([^\s]*[#:/])?")

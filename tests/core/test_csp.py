@@ -16,7 +16,12 @@ def test_the_admin_may_evaluate_and_nothing_comes_from_elsewhere() -> None:
     assert "'unsafe-eval'" in ADMIN
     assert "http" not in ADMIN
     assert "script-src 'self' 'unsafe-eval';" in ADMIN
-    for directive in ("default-src 'none'", "base-uri 'none'", "frame-ancestors 'none'", "form-action 'self'"):
+    for directive in (
+        "default-src 'none'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+        "form-action 'self'",
+    ):
         assert directive in ADMIN
         assert directive in STRICT
 

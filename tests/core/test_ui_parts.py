@@ -24,7 +24,9 @@ def test_a_score_bar_never_leaves_its_box() -> None:
 
 
 def test_every_point_of_a_trend_is_in_its_table() -> None:
-    trend = ui.Trend("Searches", ["a", "b", "c"], [ui.Series("n", [10, None, 30]), ui.Series("z", [1, 2, 3], "line")])
+    trend = ui.Trend(
+        "Searches", ["a", "b", "c"], [ui.Series("n", [10, None, 30]), ui.Series("z", [1, 2, 3], "line")]
+    )
     html = unescape(str(trend))
     cells = re.findall(r'<td class="gv-num">([^<]+)</td>', html)
     assert cells == ["10", "1", "not measured", "2", "30", "3"]
@@ -33,7 +35,9 @@ def test_every_point_of_a_trend_is_in_its_table() -> None:
 
 
 def test_a_gap_of_a_line_stays_a_gap() -> None:
-    trend = ui.Trend("Share", list("abcde"), [ui.Series("s", [0.1, 0.2, None, 0.3, None], "line")], percent=True)
+    trend = ui.Trend(
+        "Share", list("abcde"), [ui.Series("s", [0.1, 0.2, None, 0.3, None], "line")], percent=True
+    )
     assert [stroke["single"] for stroke in trend.strokes] == [False, True]
 
 
@@ -79,14 +83,21 @@ def test_stage_dots_have_a_word() -> None:
 
 
 def test_a_path_that_went_backwards_says_so_in_its_stored_direction() -> None:
-    html = unescape(str(ui.PathDrawing([[ui.Hop("rotation", "keys", "mention", 0.375, backwards=True)]], "acme/app")))
+    html = unescape(
+        str(ui.PathDrawing([[ui.Hop("rotation", "keys", "mention", 0.375, backwards=True)]], "acme/app"))
+    )
     assert "acme/app: rotation → keys (mention, traversed backwards, strength .3750)" in html
     assert html.index(">keys<") < html.index(">rotation<")
 
 
 def test_a_record_table_has_a_caption_one_row_header_and_named_buttons() -> None:
     html = str(
-        ui.Records("Sources", [ui.Column("#", "num"), ui.Column("source", "main")], [ui.Record([1, "a"], more="m")], header=1)
+        ui.Records(
+            "Sources",
+            [ui.Column("#", "num"), ui.Column("source", "main")],
+            [ui.Record([1, "a"], more="m")],
+            header=1,
+        )
     )
     assert html.count('scope="row"') == 1
     assert "<caption" in html
@@ -97,7 +108,9 @@ def test_a_record_table_has_a_caption_one_row_header_and_named_buttons() -> None
 
 
 def test_a_json_tree_shows_every_key_and_cuts_long_values() -> None:
-    html = unescape(str(ui.JsonTree({"a": list(range(143)), "unknown_key": None, "long": "x" * 400}, "settings")))
+    html = unescape(
+        str(ui.JsonTree({"a": list(range(143)), "unknown_key": None, "long": "x" * 400}, "settings"))
+    )
     assert "20 of 143, show all" in html
     assert "unknown_key" in html
     assert "show all (400 characters)" in html

@@ -14,7 +14,7 @@ from apps.core import audit, clock
 from apps.core.db.sessions import current_staff
 from apps.core.problems import Forbidden, InvalidRequest, StateConflict
 
-SECRET_PREFIX: Final = "mp_"  # noqa: S105 (says whose secret a leaked one is)
+SECRET_PREFIX: Final = "mp_"
 SECRET_BYTES: Final = 32
 SHOWN_CHARACTERS: Final = 8
 

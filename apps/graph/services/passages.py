@@ -46,7 +46,7 @@ INSERT INTO graph_passage (node_id, workspace_id, principal_id, repo, type, iden
                            slug, number, url, state, labels, milestone, assignee, session, "position")
 SELECT id, %(workspace)s, %(owner)s, repo, type, identity, part, version, path,
        slug, number, url, state, labels, milestone, assignee, session, "position" FROM r
-"""  # noqa: S608
+"""
 
 _REFRESH_PASSAGE = f"""
 UPDATE graph_passage p SET version = r.version, path = r.path, slug = r.slug, number = r.number, url = r.url,
@@ -58,7 +58,7 @@ WHERE p.principal_id = %(owner)s AND p.node_id = r.id
        p."position")
   IS DISTINCT FROM (r.version, r.path, r.slug, r.number, r.url, r.state, r.labels::varchar[], r.milestone,
                     r.assignee, r.session, r."position")
-"""  # noqa: S608
+"""
 
 # A type versioned by its indexing keeps the time of the indexing that brought this text.
 _REFRESH_NODE = f"""
@@ -68,7 +68,7 @@ FROM jsonb_to_recordset(%(rows)s::jsonb) AS r({_COLUMNS})
 WHERE n.principal_id = %(owner)s AND n.id = r.id
   AND ((n.event_at, n.project) IS DISTINCT FROM (r.event_at, r.project)
        OR NOT r.type = ANY(%(index_timed)s) AND n.updated_at <> r.updated_at)
-"""  # noqa: S608
+"""
 
 
 def write_passages(*, items: Sequence[PassageItem]) -> list[PassageResult]:
