@@ -1,4 +1,4 @@
-"""Bases of every owned model, and the rows that all apps share."""
+"""Bases of every owned model."""
 
 from typing import Any, ClassVar
 

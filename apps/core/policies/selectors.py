@@ -1,0 +1,61 @@
+"""Reads of stored policies."""
+
+import json
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from apps.core.models import StoredPolicy
+from apps.core.schemas import StrictModel
+
+from .kinds import kind_named
+
+# Two probes of one index: the workspace's newest in effect, then the default's.
+_CURRENT = """
+    SELECT * FROM (
+      (SELECT * FROM core_storedpolicy WHERE kind = %(kind)s AND workspace_id = %(workspace)s
+         AND effective_from <= statement_timestamp() ORDER BY effective_from DESC LIMIT 1)
+      UNION ALL
+      (SELECT * FROM core_storedpolicy WHERE kind = %(kind)s AND workspace_id IS NULL
+         AND effective_from <= statement_timestamp() ORDER BY effective_from DESC LIMIT 1)
+    ) newest ORDER BY workspace_id NULLS LAST LIMIT 1
+"""
+
+
+class PolicyMissing(LookupError):
+    """No version of this kind rules: the migration that writes its default has not run."""
+
+
+def current_policy(workspace_id: UUID | None, kind: str) -> StoredPolicy:
+    """The version in effect now, by the database's clock: the newest of the workspace, else of the default. In any
+    session; one read. Raises `PolicyMissing`."""
+    rows = StoredPolicy.objects.raw(_CURRENT, {"kind": kind, "workspace": workspace_id})
+    for row in rows:
+        return row
+    raise PolicyMissing(kind)
+
+
+def document_of(row: StoredPolicy) -> StrictModel:
+    """The document of a version as the model that is registered for its kind."""
+    return read_document(row.kind, row.document)
+
+
+def read_document(kind: str, document: object) -> StrictModel:
+    return kind_named(kind).model.model_validate_json(json.dumps(document))
+
+
+def newest_version(workspace_id: UUID | None, kind: str) -> StoredPolicy | None:
+    """The last version published for the workspace (or default), in effect or still to come."""
+    return policy_versions(workspace_id, kind).first()
+
+
+def policy_versions(workspace_id: UUID | None, kind: str) -> QuerySet[StoredPolicy]:
+    """All versions of the workspace (None: of the default), newest first."""
+    found = StoredPolicy.objects.filter(kind=kind)
+    found = found.filter(workspace_id=workspace_id) if workspace_id else found.filter(workspace=None)
+    return found.order_by("-version")
+
+
+def followed(workspace_id: UUID | None, kind: str) -> StoredPolicy:
+    """What a next version follows: the newest of the workspace, else the default in effect."""
+    return newest_version(workspace_id, kind) or current_policy(None, kind)
