@@ -4,14 +4,16 @@ from collections.abc import Callable
 from typing import Any
 
 from django.apps import apps
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch, URLPattern, path, reverse
-from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from unfold.sites import UnfoldAdminSite
 
+from apps.accounts.sign_in import may_enter, second_factor_due
 from apps.core.access import choose_workspace, current_workspace, workspace_choices
 from apps.core.middleware.csp import strict
 from memory_platform.environment import environment
@@ -35,7 +37,13 @@ class MemoryAdminSite(UnfoldAdminSite):
         own = [path("workspace/", self.admin_view(self.choose), name="workspace")]
         return own + super().get_urls()
 
+    def has_permission(self, request: HttpRequest) -> bool:
+        return may_enter(request)
+
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
+        if second_factor_due(request):
+            return redirect(f"{reverse('second-factor')}?{urlencode({'next': request.GET.get('next', '')})}")
+        extra_context = {"oidc": settings.OIDC_ENABLED} | (extra_context or {})
         return strict(super().login)(request, extra_context)  # type: ignore[no-any-return]
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:

@@ -63,6 +63,40 @@ class Environment(BaseSettings):
         description="Hosts with private addresses that key sets and webhooks may use, as a JSON list. "
         "All others must be public.",
     )
+    trusted_proxies: int = Field(
+        0,
+        ge=0,
+        description="Proxies in front whose X-Forwarded-For and X-Forwarded-Proto are believed; 0: none is there.",
+    )
+    throttle_url: str | None = Field(
+        None, description="Valkey or Redis that counts calls. Without it the broker's server counts."
+    )
+    throttle_token_per_minute: int = Field(
+        600, ge=0, description="Calls a minute with one token; 0: no limit."
+    )
+    throttle_address_per_minute: int = Field(
+        1200, ge=0, description="Calls a minute from one address; 0: no limit."
+    )
+    throttle_failures_per_minute: int = Field(
+        30,
+        ge=0,
+        description="Invalid credentials a minute from one address, after which none is tried; 0: no limit.",
+    )
+    staff_second_factor: bool = Field(
+        False, description="Whether all staff need a second factor (TOTP). Always so in production."
+    )
+    oidc_client_id: str | None = Field(
+        None, description="Turns on staff sign-in by OpenID Connect; the provider's name for the platform."
+    )
+    oidc_client_secret: SecretStr | None = Field(None, description="The secret that belongs to it.")
+    oidc_authorization_url: str = Field("", description="Authorization endpoint of the provider.")
+    oidc_token_url: str = Field("", description="Token endpoint of the provider.")
+    oidc_user_url: str = Field("", description="Userinfo endpoint of the provider.")
+    oidc_jwks_url: str = Field("", description="Key set of the provider.")
+    oidc_sign_algorithm: str = Field("RS256", description="Algorithm of the provider's ID tokens.")
+    oidc_second_factor: bool = Field(
+        False, description="The provider asks for a second factor itself, so the platform does not."
+    )
     embedder_api_key: SecretStr | None = Field(
         None, description="Bearer key for an embedder behind HTTP; its address is registered, the key never."
     )

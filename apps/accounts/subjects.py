@@ -23,7 +23,7 @@ def parse(text: str) -> str:
     Raises InvalidRequest for what cannot be a subject.
     """
     subject = text if ":" in text or text == SHARED_SUBJECT else TOKEN_KIND + text
-    if not text or not _sayable(subject):
+    if not text or text != text.strip() or not _sayable(subject):
         raise InvalidRequest(f"A principal is a name of at most {MAX_LENGTH} characters.")
     return subject
 

@@ -64,6 +64,11 @@ def _suffix(direction: Direction) -> str:
     return "Request" if direction == "request" else ""
 
 
+def only_api(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple[str, str, str, Any]]:
+    """Endpoints of the schema: what lies under /v1/ (health and metrics speak formats of their own)."""
+    return [endpoint for endpoint in endpoints if endpoint[0].startswith("/v1/")]
+
+
 class PlatformSchema(AutoSchema):
     """Adds to every operation the refusals that any route may answer, all of them problem documents."""
 

@@ -7,4 +7,5 @@ from .base import *
 from .database import *
 from .logging import *
 from .operations import *
+from .security import *
 from .unfold import *

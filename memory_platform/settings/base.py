@@ -25,6 +25,10 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "guardian",
     "django_celery_beat",
+    "axes",
+    "django_otp",
+    "django_otp.plugins.otp_totp",
+    "django_otp.plugins.otp_static",
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
@@ -46,10 +50,12 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django_otp.middleware.OTPMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "apps.core.middleware.csp.ContentSecurityPolicyMiddleware",
     "apps.accounts.middleware.CallerMiddleware",
+    "axes.middleware.AxesMiddleware",
     "apps.core.middleware.session.DatabaseSessionMiddleware",
 ]
 

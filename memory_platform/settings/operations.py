@@ -15,4 +15,3 @@ EMAIL_HOST_PASSWORD = env.email_password.get_secret_value()
 EMAIL_USE_TLS = env.email_tls
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.email_from
-OUTBOUND_PRIVATE_HOSTS: list[str] = []
