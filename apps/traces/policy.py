@@ -1,0 +1,57 @@
+"""The stored policy of kind `memory`: how interest decays and grows, and how long things are kept."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from django.db import connection
+from pydantic import Field
+
+from apps.core import policies
+from apps.core.problems import StateConflict
+from apps.core.schemas import StrictModel
+from apps.traces.locks import hold_policy
+
+KIND = "memory"
+
+Channel = Annotated[float, Field(gt=0, le=10)]
+Days = Annotated[int, Field(ge=1, le=3650)]
+
+
+class Increments(StrictModel):
+    """What reaching a stage adds to a channel; `retrieved` to its own, the others to `usage`."""
+
+    retrieved: Channel = 0.1
+    selected: Channel = 0.2
+    validated: Channel = 0.5
+    used: Channel = 1.0
+
+
+class Caps(StrictModel):
+    retrieved: Channel = 10.0
+    usage: Channel = 10.0
+
+
+class RetentionDays(StrictModel):
+    """trace: a trace with all that hangs on it. trace_text: its query and reasons, never longer than the trace.
+
+    activation: an activation row of next to nothing that nobody touched.
+    """
+
+    trace: Days = 90
+    trace_text: Days = 30
+    activation: Days = 30
+
+
+class MemoryPolicy(StrictModel):
+    """The document of kind `memory`. Caps are bounded by the checks of the tables.
+
+    half_life_s: seconds in which activation and learned strength halve. edge_delta: the most that one
+    confirmation lends to an edge; edge_cap: the most that an edge may hold.
+    """
+
+    half_life_s: Annotated[float, Field(ge=1, le=315_360_000)] = 3600.0
+    increments: Increments = Increments()
+    caps: Caps = Caps()
+    edge_delta: Annotated[float, Field(gt=0, le=0.25)] = 0.25
+    edge_cap: Annotated[float, Field(gt=0, le=5)] = 5.0
+    retention_days: RetentionDays = RetentionDays()
