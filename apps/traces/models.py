@@ -23,15 +23,16 @@ SELECTED, VALIDATED, USED = 1, 2, 3
 ALIVE = "expires_at > statement_timestamp()"
 # A hold stops deletion, not hiding: past its time a held trace is seen by those who review retention.
 HELD = (
-    f"({granted('review_retention')}) AND public.operations_held('trace', traces_trace.principal_id, traces_trace.id)"
+    f"({granted('review_retention')}) AND "
+    "public.operations_held(ARRAY['trace', 'principal_traces'], ARRAY[id, principal_id])"
 )
 
 
-def of_visible_trace(table: str, column: str = "trace_id") -> str:
+def of_visible_trace(table: str) -> str:
     """SQL: the trace of the row is visible to whoever asks, by the trace's own policy."""
     return (
         "EXISTS (SELECT FROM public.traces_trace t "
-        f"WHERE t.principal_id = {table}.principal_id AND t.id = {table}.{column})"
+        f"WHERE t.principal_id = {table}.principal_id AND t.id = {table}.trace_id)"
     )
 
 

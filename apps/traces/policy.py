@@ -1,15 +1,13 @@
 """The stored policy of kind `memory`: how interest decays and grows, and how long things are kept."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import UUID
 
-from django.db import connection
 from pydantic import Field
 
 from apps.core import policies
-from apps.core.problems import StateConflict
 from apps.core.schemas import StrictModel
-from apps.traces.locks import hold_policy
 
 KIND = "memory"
 
@@ -55,3 +53,27 @@ class MemoryPolicy(StrictModel):
     edge_delta: Annotated[float, Field(gt=0, le=0.25)] = 0.25
     edge_cap: Annotated[float, Field(gt=0, le=5)] = 5.0
     retention_days: RetentionDays = RetentionDays()
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyInEffect:
+    """The policy that rules a workspace now; what is done under it keeps its id."""
+
+    id: UUID
+    version: int
+    document: MemoryPolicy
+
+    def shown(self) -> dict[str, Any]:
+        """What the answer of a search says of it."""
+        return {
+            "id": str(self.id),
+            "version": self.version,
+            "half_life_s": self.document.half_life_s,
+            "increments": self.document.increments.model_dump(),
+        }
+
+
+def policy_in_effect(workspace_id: UUID) -> PolicyInEffect:
+    """One indexed read: the workspace's own, else the default."""
+    row = policies.current_policy(workspace_id, KIND)
+    return PolicyInEffect(row.id, row.version, MemoryPolicy.model_validate(row.document))
