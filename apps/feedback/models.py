@@ -47,7 +47,11 @@ class Credit(OwnedModel):
     """What one trace lent to one edge. A trace lends to an edge once, whatever becomes of it."""
 
     trace: Any = models.ForeignKey(
-        "traces.Trace", on_delete=models.DO_NOTHING, db_constraint=False, db_index=False, related_name="credits"
+        "traces.Trace",
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        related_name="credits",
     )
     edge_key = models.TextField(db_collation="C")
     receipt: Any = models.ForeignKey(
@@ -91,14 +95,18 @@ class Credit(OwnedModel):
         constraints = [
             *OwnedModel.Meta.constraints,
             models.UniqueConstraint(fields=["principal", "trace", "edge_key"], name="feedback_credit_once"),
-            models.CheckConstraint(name="feedback_credit_delta", condition=Q(delta__gte=0, delta__lte=MAX_DELTA)),
+            models.CheckConstraint(
+                name="feedback_credit_delta", condition=Q(delta__gte=0, delta__lte=MAX_DELTA)
+            ),
             models.CheckConstraint(
                 name="feedback_credit_active",
-                condition=Q(active=True, reversed_by__isnull=True) | Q(active=False, reversed_by__isnull=False),
+                condition=Q(active=True, reversed_by__isnull=True)
+                | Q(active=False, reversed_by__isnull=False),
             ),
         ]
         indexes = [
             models.Index(fields=["principal", "receipt"], name="feedback_credit_receipt"),
+            models.Index(fields=["principal", "edge_key"], name="feedback_credit_edge"),
             models.Index(
                 fields=["principal", "edge_key"], name="feedback_credit_active_edge", condition=Q(active=True)
             ),

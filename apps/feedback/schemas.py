@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from apps.core.schemas import Handle, StrictModel, Text
+from apps.core.schemas import AwareTime, Handle, StrictModel, Text
 
 MAX_SOURCES_NAMED = 100
 Reason = Annotated[Text, Field(min_length=1, max_length=1000)]
@@ -22,6 +22,16 @@ class OutcomeRequest(StrictModel):
     reason: Reason
     source_ids: Annotated[list[Handle], Field(min_length=1, max_length=MAX_SOURCES_NAMED)] | None = None
     confirmation_id: Handle | None = None
+
+
+class HistoryQuery(StrictModel):
+    """`GET /v1/traces`. Times are half-open: since ≤ timestamp < until."""
+
+    limit: Annotated[int, Field(ge=1, le=50)] = 10
+    cursor: Handle | None = None
+    mode: Literal["search", "scan", "fetch", "context"] | None = None
+    since: AwareTime | None = None
+    until: AwareTime | None = None
 
 
 class ActivationQuery(StrictModel):

@@ -24,7 +24,7 @@ ALIVE = "expires_at > statement_timestamp()"
 # A hold stops deletion, not hiding: past its time a held trace is seen by those who review retention.
 HELD = (
     f"({granted('review_retention')}) AND "
-    "public.operations_held(ARRAY['trace', 'principal_traces'], ARRAY[id, principal_id])"
+    "public.operations_held(ARRAY['traces.trace', 'traces.principal'], ARRAY[id, principal_id])"
 )
 
 
@@ -48,11 +48,15 @@ class Trace(OwnedModel):
 
     recorded_at = models.DateTimeField()
     mode = models.CharField(max_length=8, choices=Mode.choices)
-    query = models.TextField(null=True, help_text="Its only home; null where the filter refuses it or erased.")
+    query = models.TextField(
+        null=True, help_text="Its only home; null where the filter refuses it or erased."
+    )
     request = models.JSONField(help_text="Every field of the request but the query.")
     settings = models.JSONField(help_text="Effective window, fusion, truncation flags, counts a channel.")
     recording = models.JSONField(default=dict, help_text="What was recorded and what was not, by position.")
-    scopes = ArrayField(models.CharField(max_length=64), null=True, help_text="Null = all of the principal's.")
+    scopes = ArrayField(
+        models.CharField(max_length=64), null=True, help_text="Null = all of the principal's."
+    )
     source_count = models.SmallIntegerField()
     policy_id = models.UUIDField(help_text="The stored policy of kind memory that ruled.")
     retrieval_receipt_id = models.UUIDField(null=True)
@@ -61,7 +65,9 @@ class Trace(OwnedModel):
     context_tokens = models.IntegerField(null=True)
     query_erased_at = models.DateTimeField(null=True)
     retention_class = models.CharField(max_length=32, default="trace")
-    expires_at = models.DateTimeField(help_text="From here on nobody reads it, whether or not it is deleted yet.")
+    expires_at = models.DateTimeField(
+        help_text="From here on nobody reads it, whether or not it is deleted yet."
+    )
 
     row_policy = OwnerPolicy(
         staff="view_traces", append_only=True, visible=ALIVE, staff_visible=f"({ALIVE}) OR ({HELD})"
@@ -101,9 +107,18 @@ class Trace(OwnedModel):
             ),
         ]
         indexes = [
-            models.Index(F("principal"), F("recorded_at").desc(), F("id").desc(), name="traces_trace_history"),
-            models.Index(F("workspace"), F("recorded_at").desc(), F("id").desc(), name="traces_trace_explorer"),
+            models.Index(
+                F("principal"), F("recorded_at").desc(), F("id").desc(), name="traces_trace_history"
+            ),
+            models.Index(
+                F("workspace"), F("recorded_at").desc(), F("id").desc(), name="traces_trace_explorer"
+            ),
             models.Index(fields=["expires_at"], name="traces_trace_expiry"),
+            models.Index(
+                fields=["workspace", "recorded_at"],
+                name="traces_trace_text",
+                condition=Q(query__isnull=False),
+            ),
         ]
 
 
@@ -175,7 +190,11 @@ class PathEdge(OwnedModel):
     """One step of a verified path by which a graph row was reached; the mention in its own direction."""
 
     source_row: Any = models.ForeignKey(
-        TraceSource, on_delete=models.DO_NOTHING, db_constraint=False, db_index=False, related_name="path_edges"
+        TraceSource,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        related_name="path_edges",
     )
     path_no = models.SmallIntegerField()
     step = models.SmallIntegerField()
@@ -346,10 +365,17 @@ class ActionReceipt(OwnedModel):
             ),
         ]
         indexes = [
-            models.Index(fields=["principal", "trace", "recorded_at", "id"], name="traces_action_receipt_audit"),
+            models.Index(
+                fields=["principal", "trace", "recorded_at", "id"], name="traces_action_receipt_audit"
+            ),
             models.Index(
                 fields=["principal", "confirmation"],
                 name="traces_action_receipt_reversal",
                 condition=Q(confirmation__isnull=False),
+            ),
+            models.Index(
+                fields=["workspace", "recorded_at"],
+                name="traces_action_receipt_text",
+                condition=Q(reason__isnull=False),
             ),
         ]

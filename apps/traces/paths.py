@@ -48,7 +48,9 @@ class Path:
     nodes: tuple[PageNode | None, ...]
 
 
-def verified(paths: Sequence[Path], *, identifiable: Callable[[Provenance], bool]) -> tuple[tuple[Edge, ...], ...]:
+def verified(
+    paths: Sequence[Path], *, identifiable: Callable[[Provenance], bool]
+) -> tuple[tuple[Edge, ...], ...]:
     """The paths that may be saved, in the order given, at most four."""
     good = [path.edges for path in paths if _is_verified(path, identifiable)]
     return tuple(good[:MAX_PATHS])

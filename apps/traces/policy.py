@@ -77,3 +77,9 @@ def policy_in_effect(workspace_id: UUID) -> PolicyInEffect:
     """One indexed read: the workspace's own, else the default."""
     row = policies.current_policy(workspace_id, KIND)
     return PolicyInEffect(row.id, row.version, MemoryPolicy.model_validate(row.document))
+
+
+def policy_of(policy_id: UUID) -> PolicyInEffect:
+    """The policy under which something was done."""
+    row = policies.policy_by_id(policy_id)
+    return PolicyInEffect(row.id, row.version, MemoryPolicy.model_validate(row.document))

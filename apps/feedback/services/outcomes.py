@@ -158,9 +158,7 @@ def find_confirmation(trace_id: UUID, confirmation_id: str) -> ActionReceipt:
         wanted = UUID(confirmation_id)
     except ValueError:
         raise UnknownConfirmation from None
-    found = ActionReceipt.objects.filter(
-        pk=wanted, trace_id=trace_id, kind=ReceiptKind.CONFIRMED
-    ).first()
+    found = ActionReceipt.objects.filter(pk=wanted, trace_id=trace_id, kind=ReceiptKind.CONFIRMED).first()
     if found is None:
         raise UnknownConfirmation
     return found

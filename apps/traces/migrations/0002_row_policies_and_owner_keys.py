@@ -8,7 +8,7 @@ from apps.core.db.rowpolicy import OwnerPolicy, granted
 ALIVE = "expires_at > statement_timestamp()"
 HELD = (
     f"({granted('review_retention')}) AND "
-    "public.operations_held(ARRAY['trace', 'principal_traces'], ARRAY[id, principal_id])"
+    "public.operations_held(ARRAY['traces.trace', 'traces.principal'], ARRAY[id, principal_id])"
 )
 
 
