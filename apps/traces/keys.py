@@ -1,37 +1,30 @@
-"""Idempotency of calls about a trace: a key lives exactly as long as its trace. (temporary)"""
+"""Idempotency of calls about a trace: a key lives exactly as long as its trace, and goes with it."""
 
-import hashlib
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
-from django.db import connection
-
-from apps.core import canonical, clock
-from apps.core.db.sessions import current_principal
-from apps.core.problems import StateConflict
+from apps.core import idempotency
+from apps.traces.locks import share_policy
 from apps.traces.models import ActionReceipt
 from apps.traces.receipts import NewReceipt, render, write_receipt
 
 
-def once_per_trace(*, tool: str, key: str, payload: Any, run: Callable[[], NewReceipt]) -> dict[str, Any]:
-    me = current_principal()
-    digest = hashlib.sha256(canonical.dumps({"tool": tool, "args": payload})).digest()
-    with connection.cursor() as c:
-        c.execute(
-            "SELECT payload_sha256, receipt_id FROM core_idempotencykey WHERE principal_id=%s AND key=%s AND (expires_at IS NULL OR expires_at > statement_timestamp())",
-            [me.principal_id, key],
-        )
-        row = c.fetchone()
-    if row:
-        if bytes(row[0]) != digest:
-            raise StateConflict(code="idempotency_conflict")
-        return render(ActionReceipt.objects.get(pk=row[1]))
-    new = run()
-    receipt = write_receipt(new)
-    with connection.cursor() as c:
-        c.execute("DELETE FROM core_idempotencykey WHERE principal_id=%s AND key=%s", [me.principal_id, key])
-        c.execute(
-            "INSERT INTO core_idempotencykey (workspace_id, principal_id, key, tool, payload_sha256, receipt_id, created_at, expires_at) VALUES (%s,%s,%s,%s,%s,%s,%s,%s)",
-            [me.workspace_id, me.principal_id, key, tool, digest, receipt.id, clock.now(), new.expires_at],
-        )
-    return render(receipt)
+def once_per_trace(
+    *, tool: str, key: str, payload: Any, run: Callable[[UUID], NewReceipt]
+) -> dict[str, Any]:
+    """Run a mutating call about a trace once, and answer with its action receipt, the same for every repetition.
+
+    `run` gets the id of the receipt. Policy and principal are locked before anything is read. Raises
+    `idempotency_conflict` for a known key with another payload, and whatever `run` raises; then no key is left.
+    """
+
+    def first(receipt_id: UUID) -> idempotency.Made[dict[str, Any]]:
+        new = run(receipt_id)
+        return idempotency.Made(render(write_receipt(new)), expires_at=new.expires_at)
+
+    def again(receipt_id: UUID) -> dict[str, Any]:
+        return render(ActionReceipt.objects.get(pk=receipt_id))
+
+    share_policy()
+    return idempotency.once(tool=tool, key=key, payload=payload, run=first, again=again).answer

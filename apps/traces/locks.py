@@ -1,30 +1,15 @@
 """Advisory locks of the feedback memory, held until the transaction ends.
 
-Order, everywhere: the policy (shared), the principal, the idempotency key, activation rows by ascending source
-id, strength rows by ascending edge key. There is no other order, so there is no deadlock.
+Order, everywhere: the policy (shared), the principal (`core.db.locks.lock_principal`), the idempotency key,
+activation rows by ascending source id, strength rows by ascending edge key. There is no other order, so there is
+no deadlock.
 """
-
-from uuid import UUID
 
 from django.db import connection
 
 POLICY = "pg_advisory_xact_lock(1836085100, 0)"
 POLICY_SHARED = "pg_advisory_xact_lock_shared(1836085100, 0)"
 """SQL. One lock for the memory policies of all workspaces (key space `mpol`): publishing is rare and waits."""
-
-PRINCIPAL_SPACE = 1836085870
-"""Key space of the locks on a principal's feedback memory: `mprn`."""
-
-
-def principal_lock(principal: str) -> str:
-    """SQL of taking the lock of a principal; `principal` is SQL of a uuid."""
-    return f"pg_advisory_xact_lock({PRINCIPAL_SPACE}, hashtext(({principal})::text))"
-
-
-def lock_for_writing(principal_id: UUID) -> None:
-    """Taken by every mutating call before it reads anything: the policy stays, the principal waits in line."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {POLICY_SHARED}, {principal_lock('%s')}", [principal_id])
 
 
 def share_policy() -> None:

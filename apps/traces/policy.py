@@ -1,13 +1,18 @@
 """The stored policy of kind `memory`: how interest decays and grows, and how long things are kept."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 from uuid import UUID
 
-from pydantic import Field
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+from pydantic import Field, model_validator
 
 from apps.core import policies
+from apps.core.models import StoredPolicy
+from apps.core.problems import StateConflict
 from apps.core.schemas import StrictModel
+from apps.traces.locks import hold_policy
 
 KIND = "memory"
 
@@ -54,6 +59,12 @@ class MemoryPolicy(StrictModel):
     edge_cap: Annotated[float, Field(gt=0, le=5)] = 5.0
     retention_days: RetentionDays = RetentionDays()
 
+    @model_validator(mode="after")
+    def _text_goes_first(self) -> "MemoryPolicy":
+        if self.retention_days.trace_text > self.retention_days.trace:
+            raise ValueError("A text is not kept longer than its trace")
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class PolicyInEffect:
@@ -75,11 +86,76 @@ class PolicyInEffect:
 
 def policy_in_effect(workspace_id: UUID) -> PolicyInEffect:
     """One indexed read: the workspace's own, else the default."""
-    row = policies.current_policy(workspace_id, KIND)
-    return PolicyInEffect(row.id, row.version, MemoryPolicy.model_validate(row.document))
+    return _of(policies.current_policy(workspace_id, KIND))
 
 
 def policy_of(policy_id: UUID) -> PolicyInEffect:
     """The policy under which something was done."""
-    row = policies.policy_by_id(policy_id)
-    return PolicyInEffect(row.id, row.version, MemoryPolicy.model_validate(row.document))
+    return _of(StoredPolicy.objects.get(pk=policy_id))
+
+
+def _of(row: StoredPolicy) -> PolicyInEffect:
+    return PolicyInEffect(row.id, row.version, cast(MemoryPolicy, policies.document_of(row)))
+
+
+class PolicyFixed(StateConflict):
+    """Numbers that stored values depend on cannot change any more; `held_by` says what holds them."""
+
+    code, title = "policy_fixed", "This is fixed while activation or credits exist"
+
+
+FIXED = ("/half_life_s", "/increments", "/caps", "/edge_delta", "/edge_cap")
+
+Holder = tuple[str, str]
+_holders: list[Holder] = []
+
+
+def register_holder(name: str, function: str) -> None:
+    """Something that fixes the numbers: `function(workspace uuid) returns boolean`, null for the default."""
+    if (name, function) not in _holders:
+        _holders.append((name, function))
+
+
+def refuse_fixed(change: policies.Change) -> None:
+    """Raises PolicyFixed where a changed number is fixed in the workspace, or in one that follows the default."""
+    changed = change.changes(*FIXED)
+    if not changed:
+        return
+    with connection.cursor() as cursor:
+        held_by = [name for name, function in _holders if _holds(cursor, function, change.workspace_id)]
+    if held_by:
+        raise PolicyFixed(
+            f"{' and '.join(held_by)} were made under these numbers", pointer=changed[0].pointer, held_by=held_by
+        )
+
+
+def _holds(cursor: CursorWrapper, function: str, workspace_id: UUID | None) -> bool:
+    cursor.execute(f"SELECT {function}(%s)", [workspace_id])  # noqa: S608 - a registered name
+    return bool(cursor.fetchone()[0])
+
+
+def preview(change: policies.Change) -> dict[str, Any]:
+    """What publishing would do to what is there: nothing is decayed, shortened or lengthened by itself."""
+    after = cast(MemoryPolicy, change.after)
+    return {
+        "from_now_on": [field.pointer for field in change.fields],
+        "traces_kept_days": after.retention_days.trace,
+        "stored_traces_keep_their_expiry": True,
+        "texts_older_than_days_go": min(after.retention_days.trace_text, after.retention_days.trace),
+    }
+
+
+def memory_kind() -> policies.Kind:
+    """A change takes effect at once: a later one could meet values that fix it by then."""
+    return policies.Kind(
+        name=KIND,
+        title="Memory",
+        model=MemoryPolicy,
+        default=MemoryPolicy(),
+        permission="manage_profiles",
+        field_permissions={"/retention_days": "review_retention"},
+        refusal=refuse_fixed,
+        preview=preview,
+        lock=hold_policy,
+        scheduled=False,
+    )

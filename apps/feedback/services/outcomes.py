@@ -4,14 +4,13 @@ Nothing else is credited: no shortcut from origin to end, no lexical or zero-hop
 stage nor activation, gives back no headroom to others, and cannot itself be reversed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from apps.core import clock
 from apps.core.db.sessions import current_principal
-from apps.core.ids import uuid7
 from apps.feedback.credits import credit_edges, reverse_credits
 from apps.feedback.exceptions import (
     ConfirmationIdRequired,
@@ -21,7 +20,6 @@ from apps.feedback.exceptions import (
 )
 from apps.traces.exceptions import UnknownSource, UnknownTrace
 from apps.traces.keys import once_per_trace
-from apps.traces.locks import lock_for_writing
 from apps.traces.models import USED, ActionReceipt, ReceiptKind, Trace
 from apps.traces.policy import policy_in_effect
 from apps.traces.receipts import NewReceipt, head
@@ -61,16 +59,16 @@ def record_outcome(*, trace_id: UUID, idempotency_key: str, outcome: Outcome) ->
     SourceIdsRequired, ConfirmationIdRequired, UnknownSource, UsedSourceRequired or UnknownConfirmation; then
     nothing is changed.
     """
-    lock_for_writing(current_principal().principal_id)
-    run: Callable[[], NewReceipt] = (
-        (lambda: _confirm(trace_id, outcome))
-        if outcome.kind == ReceiptKind.CONFIRMED
-        else (lambda: _reverse(trace_id, outcome))
+    act = _confirm if outcome.kind == ReceiptKind.CONFIRMED else _reverse
+    return once_per_trace(
+        tool=TOOL,
+        key=idempotency_key,
+        payload=outcome.payload(trace_id),
+        run=lambda receipt_id: act(trace_id, outcome, receipt_id),
     )
-    return once_per_trace(tool=TOOL, key=idempotency_key, payload=outcome.payload(trace_id), run=run)
 
 
-def _confirm(trace_id: UUID, outcome: Outcome) -> NewReceipt:
+def _confirm(trace_id: UUID, outcome: Outcome, receipt_id: UUID) -> NewReceipt:
     names = list(dict.fromkeys(outcome.source_ids or ()))
     expires_at, stages = load_stages(trace_id, names)
     if outcome.source_ids is None or outcome.confirmation_id is not None:
@@ -81,7 +79,7 @@ def _confirm(trace_id: UUID, outcome: Outcome) -> NewReceipt:
         if stages[name][0] < USED:
             raise UsedSourceRequired
     policy = policy_in_effect(current_principal().workspace_id)
-    now, receipt_id = clock.now(), uuid7()
+    now = clock.now()
     sources = saved_sources(trace_id, names)
     edges = {edge.key: edge for source in sources for path in source.paths for edge in path}
     changes = credit_edges(edges, trace_id=trace_id, receipt_id=receipt_id, now=now, policy=policy.document)
@@ -120,7 +118,7 @@ def _shown(source: SavedSource) -> dict[str, Any]:
     }
 
 
-def _reverse(trace_id: UUID, outcome: Outcome) -> NewReceipt:
+def _reverse(trace_id: UUID, outcome: Outcome, receipt_id: UUID) -> NewReceipt:
     expires_at = Trace.objects.filter(pk=trace_id).values_list("expires_at", flat=True).first()
     if expires_at is None:
         raise UnknownTrace
@@ -128,7 +126,7 @@ def _reverse(trace_id: UUID, outcome: Outcome) -> NewReceipt:
         raise ConfirmationIdRequired
     confirmation = find_confirmation(trace_id, outcome.confirmation_id)
     policy = policy_in_effect(current_principal().workspace_id)
-    now, receipt_id = clock.now(), uuid7()
+    now = clock.now()
     changes = reverse_credits(confirmation.id, by=receipt_id, now=now, policy=policy.document)
     non_applied = None if changes else NO_ACTIVE_CREDITS
     return NewReceipt(

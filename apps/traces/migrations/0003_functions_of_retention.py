@@ -227,7 +227,7 @@ HOLDS_ACTIVATION = """
 class Migration(migrations.Migration):
     dependencies = [
         ("traces", "0002_row_policies_and_owner_keys"),
-        ("core", "0001_tmp"),
+        ("core", "0002_row_policies_and_audit_functions"),
     ]
 
     operations = [

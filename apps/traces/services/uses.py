@@ -14,7 +14,6 @@ from apps.core.ids import uuid7
 from apps.traces.activation import ADDED, ActivationView, lock_activation, upsert_sql
 from apps.traces.exceptions import StageOrderViolation, UnknownSource, UnknownTrace
 from apps.traces.keys import once_per_trace
-from apps.traces.locks import lock_for_writing
 from apps.traces.models import STAGES, ReceiptKind
 from apps.traces.policy import MemoryPolicy, policy_in_effect
 from apps.traces.receipts import NewReceipt, head
@@ -52,12 +51,16 @@ def record_uses(*, trace_id: UUID, idempotency_key: str, uses: Sequence[UseEntry
     In the session of the principal. The same key and payload give the same receipt again. Raises
     IdempotencyConflict, UnknownTrace, UnknownSource or StageOrderViolation; then nothing is changed.
     """
-    lock_for_writing(current_principal().principal_id)
     payload = {"trace_id": str(trace_id), "uses": [use.model_dump() for use in uses]}
-    return once_per_trace(tool=TOOL, key=idempotency_key, payload=payload, run=lambda: _climb(trace_id, uses))
+    return once_per_trace(
+        tool=TOOL,
+        key=idempotency_key,
+        payload=payload,
+        run=lambda receipt_id: _climb(trace_id, uses, receipt_id),
+    )
 
 
-def _climb(trace_id: UUID, uses: Sequence[UseEntry]) -> NewReceipt:
+def _climb(trace_id: UUID, uses: Sequence[UseEntry], receipt_id: UUID) -> NewReceipt:
     policy = policy_in_effect(current_principal().workspace_id)
     names = sorted({use.source_id for use in uses})
     expires_at, stages = load_stages(trace_id, names)
@@ -75,7 +78,6 @@ def _climb(trace_id: UUID, uses: Sequence[UseEntry]) -> NewReceipt:
     moved = {name: climb for name, climb in climbs.items() if climb.moved}
     if moved:
         _write(trace_id, moved, now, policy.document)
-    receipt_id = uuid7()
     body = head(receipt_id=receipt_id, trace_id=trace_id, at=now) | {
         "non_applied_reason": None,
         "uses": [use.model_dump() for use in uses],
