@@ -123,6 +123,13 @@ def mark_foreign(logger: WrappedLogger, name: str, event: EventDict) -> EventDic
     return event
 
 
+def drop_meta(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:
+    """What structlog hands its formatters; of a foreign line `keep_allowed` has dropped it already."""
+    for key in ("_record", "_from_structlog"):
+        event.pop(key, None)
+    return event
+
+
 COMMON: list[Processor] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
@@ -138,7 +145,7 @@ def formatter() -> logging.Formatter:
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[foreign_event, mark_foreign, *COMMON, keep_allowed],
         processors=[
-            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            drop_meta,
             structlog.processors.JSONRenderer(sort_keys=False),
         ],
     )
