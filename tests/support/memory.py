@@ -20,8 +20,13 @@ def wiki(slug: str, text: str, **more: Any) -> PassageItem:
 
 
 def thread(number: int, text: str, kind: str = "issue", at: datetime | None = None, **more: Any) -> PassageItem:
-    given = {"updated_at": clock.iso(at or clock.now())} | more
-    return PassageItem(identity=number, type=kind, repo=REPO, number=number, text=text, **given)
+    given: dict[str, Any] = {
+        "identity": number,
+        "repo": REPO,
+        "number": number,
+        "updated_at": clock.iso(at or clock.now()),
+    }
+    return PassageItem(type=kind, text=text, **(given | more))
 
 
 def store(principal: PrincipalIdentity, *items: PassageItem) -> list[str]:
