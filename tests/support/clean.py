@@ -9,7 +9,7 @@ KEEP = {"django_migrations", "django_content_type", "auth_permission"}
 # Tables whose rows without a workspace were written by migrations.
 DEFAULTS = ("core_storedpolicy",)
 # Tables that migrations fill whole.
-FILLED = ("graph_embedder",)
+FILLED = ("graph_embedder", "operations_erasabletable")
 
 
 def truncate_all() -> None:
