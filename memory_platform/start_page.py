@@ -1,9 +1,202 @@
-"""The start page: is it healthy, and what needs me?"""
+"""The start page: is it healthy, and what needs me?
 
+One query for each part, none over a large table as a whole. Each part fails alone: what cannot be read says so
+in its place and the rest stands.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
+import structlog
+from django.db import DatabaseError, transaction
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+
+from apps.accounts.models import ApiToken
+from apps.core import clock, ui
+from apps.core.access import current_workspace, workspaces_with
+from apps.operations.admin.alarms import in_words
+from apps.operations.models import Alarm, Job, JobRun, LegalHold
+from apps.operations.rules import WATCHERS
+from memory_platform.usage import usage
+
+logger = structlog.get_logger(__name__)
+
+SHOWN = 12
+TOKEN_SOON = timedelta(days=7)
+WATCHED_FOR = 180
+RUNS = 16
 
 
 def start_page(request: HttpRequest) -> dict[str, Any]:
-    return {}
+    """Context of `admin/index.html`, evaluated inside the session."""
+    needs = _part("needs", lambda: needs_you(request))
+    return {
+        "title": "Start",
+        "needs": needs,
+        "checked": _part("checked", last_check),
+        "usage": _part("usage", lambda: usage(request)),
+        "promises": _part("promises", promises),
+        "standing": _part("standing", lambda: standing(request)),
+        "first_steps": first_steps(request),
+    }
+
+
+def _part(name: str, read: Callable[[], Any]) -> Any:
+    """What `read` gives; a notice in its place where the database refuses. Nothing of the error is shown."""
+    try:
+        with transaction.atomic():
+            return read()
+    except DatabaseError as error:
+        logger.error("start_page_part_failed", part=name, code=type(error).__name__)
+        return ui.Notice("bad", "This part could not be read. The operators find it in the log.")
+
+
+def needs_you(request: HttpRequest) -> ui.Records | None:
+    """Open things that wait for a person, the worst first; None when there is none."""
+    rows = [*_alarms(request), *_tokens(request)]
+    if not rows:
+        return None
+    columns = [
+        ui.Column("sign", hidden_label=True),
+        ui.Column("what", "main"),
+        ui.Column("where", later=True),
+        ui.Column("since or until"),
+        ui.Column("act", hidden_label=True),
+    ]
+    return ui.Records("What needs you", columns, rows[:SHOWN], header=1)
+
+
+def _alarms(request: HttpRequest) -> list[ui.Record]:
+    if not workspaces_with(request, *WATCHERS) and not getattr(request.user, "is_superuser", False):
+        return []
+    found = Alarm.objects.filter(resolved_at__isnull=True).select_related("workspace")
+    workspace = current_workspace(request)
+    if workspace is not None:
+        found = found.filter(workspace_id=workspace.pk) | found.filter(workspace_id__isnull=True)
+    rows = []
+    for alarm in found.order_by("-opened_at", "-id")[:SHOWN]:
+        href = reverse("admin:operations_alarm_change", args=[alarm.pk])
+        taken = alarm.acknowledged_at is not None
+        rows.append(
+            ui.Record(
+                [
+                    ui.Mark("run", "taken up") if taken else ui.Mark("bad", "alarm"),
+                    in_words(alarm),
+                    alarm.workspace or "installation",
+                    ui.when(alarm.opened_at, relative=True),
+                    ui.ActionButton("Open alarm", href, small=True, dialog=False),
+                ]
+            )
+        )
+    return rows
+
+
+def _tokens(request: HttpRequest) -> list[ui.Record]:
+    """Tokens that end within a week: the user's own, and of workspaces it operates."""
+    now = clock.now()
+    found = (
+        ApiToken.objects.defer("secret_sha256", "principal__hash_key")
+        .filter(revoked_at__isnull=True, expires_at__gt=now, expires_at__lte=now + TOKEN_SOON)
+        .select_related("principal", "workspace")
+        .order_by("expires_at")[:SHOWN]
+    )
+    rows = []
+    for token in found:
+        href = reverse("admin:accounts_apitoken_change", args=[token.pk])
+        rows.append(
+            ui.Record(
+                [
+                    ui.Mark("warn", "token ends"),
+                    f"{token} of {token.principal or 'you'}",
+                    token.workspace or "staff",
+                    ui.deadline(token.expires_at),
+                    ui.ActionButton("Open token", href, small=True, dialog=False),
+                ]
+            )
+        )
+    return rows
+
+
+def last_check() -> Any:
+    """When the watch last read everything; silence is only good news after a recent reading."""
+    last = Job.objects.filter(name="operations.watch").values_list("last_success_at", flat=True).first()
+    if last is None:
+        return ui.Notice("warn", "Nothing has been checked yet: the watch has not run.")
+    if (clock.now() - last).total_seconds() > WATCHED_FOR:
+        return ui.Notice("bad", format_html("The last check is old: {}", ui.when(last, relative=True)))
+    return format_html("Last check {}", ui.when(last, relative=True))
+
+
+def promises() -> ui.Records | ui.EmptyState:
+    """Jobs that keep what was promised (expiry, verification), with their last runs."""
+    jobs = list(Job.objects.exclude(name="operations.watch").order_by("name")[:8])
+    if not jobs:
+        return ui.EmptyState("No job has run yet.", "They start with the worker and the scheduler.", level=3)
+    strips: dict[str, list[ui.Run]] = {job.name: [] for job in jobs}
+    outcome = {"running": "running", "succeeded": "ok", "failed": "failed", "lost": "failed"}
+    for run in _recent_runs(list(strips)):
+        href = reverse("admin:operations_jobrun_change", args=[run.pk])
+        words = f"{run.outcome} {run.started_at:%Y-%m-%d %H:%M} UTC"
+        strips[run.name].append(ui.Run(outcome[run.outcome], words, href))  # type: ignore[arg-type]
+    rows = [
+        ui.Record(
+            [
+                job.name,
+                ui.RunStrip(f"Last runs of {job.name}", strips[job.name][::-1]),
+                _kept(job),
+            ],
+            tone="bad" if job.consecutive_failures else "",
+        )
+        for job in jobs
+    ]
+    columns = [ui.Column("job"), ui.Column("last runs"), ui.Column("last success", later=True)]
+    return ui.Records("Promises kept", columns, rows)
+
+
+def _recent_runs(names: list[str]) -> list[JobRun]:
+    """The newest runs of each job, newest first, in one query that walks the index by name."""
+    query = (
+        "SELECT run.* FROM unnest(%s::text[]) wanted(name) CROSS JOIN LATERAL ("
+        "SELECT * FROM operations_jobrun WHERE operations_jobrun.name = wanted.name "
+        "ORDER BY started_at DESC LIMIT %s) run"
+    )
+    return list(JobRun.objects.raw(query, [names, RUNS]))
+
+
+def _kept(job: Job) -> Any:
+    if job.consecutive_failures:
+        return ui.Mark("bad", f"failed {job.consecutive_failures} times")
+    return ui.when(job.last_success_at, relative=True)
+
+
+def standing(request: HttpRequest) -> ui.Facts:
+    """What stands: holds in place, alarms closed today, tokens in use."""
+    now = clock.now()
+    facts = [ui.Fact("open alarms", ui.count(Alarm.objects.filter(resolved_at__isnull=True).count()))]
+    if workspaces_with(request, "review_retention", "audit"):
+        facts.append(
+            ui.Fact("holds in place", ui.count(LegalHold.objects.filter(released_at__isnull=True).count()))
+        )
+    tokens = ApiToken.objects.filter(
+        revoked_at__isnull=True, last_used_at__gte=now - timedelta(days=1)
+    ).count()
+    facts.append(ui.Fact("tokens used in 24 h", ui.count(tokens)))
+    return ui.Facts(facts)
+
+
+def first_steps(request: HttpRequest) -> ui.EmptyState:
+    """What to do before the first search: the call, with this installation's address."""
+    base = request.build_absolute_uri("/v1/search")
+    command = (
+        "export TOKEN=mp_…\n"
+        f'curl -sS {base} -H "Authorization: Bearer $TOKEN" \\\n'
+        '  -H "Content-Type: application/json" -d \'{"query": "how do we rotate the signing keys"}\''
+    )
+    href = reverse("admin:accounts_principal_changelist")
+    action = format_html('<a class="gv-button primary" href="{}">Make a token</a>', href)
+    return ui.EmptyState(
+        "No search yet.", "Searches come through the API, with a token of a principal.", action, command
+    )

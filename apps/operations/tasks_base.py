@@ -98,6 +98,8 @@ def task(
                 lambda call, seconds: send_call(declaration, call, seconds),
             )
 
+        run.__module__, run.__qualname__ = function.__module__, function.__qualname__
+        run.__doc__ = function.__doc__
         made: PlatformTask = shared_task(
             bind=True,
             name=name,

@@ -4,16 +4,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from apps.accounts.models import Workspace, WorkspaceGroupGrant, WorkspaceUserGrant
 from apps.core import ui
 from apps.core.admin import ModelAdmin
-
-admin.site.unregister(User)
-admin.site.unregister(Group)
 
 
 @admin.register(User)

@@ -1,6 +1,7 @@
 """The base of every admin class and what hangs on it; Django finds admin classes of `core` in `registered`."""
 
-from .access import choose_workspace, current_workspace, holds, workspace_choices, workspaces_with
+from apps.core.access import choose_workspace, current_workspace, holds, workspace_choices, workspaces_with
+
 from .base import ModelAdmin
 from .changelist import KeysetChangeList
 from .filters import ChoiceFilter, TextFilter, WindowFilter, WorkspaceFilter, choice_filter

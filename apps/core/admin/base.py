@@ -17,7 +17,7 @@ from django.urls import URLPattern, path, reverse
 from unfold.admin import ModelAdmin as UnfoldModelAdmin
 
 from apps.core import ui
-from apps.core.admin.access import holds, narrow, workspaces_with
+from apps.core.access import holds, narrow, workspaces_with
 from apps.core.admin.changelist import CURSOR, PER_PAGE, KeysetChangeList
 from apps.core.admin.export import FORMATS, export_columns, stream
 from apps.core.admin.trail import audit_trail

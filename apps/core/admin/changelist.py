@@ -6,7 +6,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from unfold.views import ChangeList
 
-from apps.core.admin.access import current_workspace
+from apps.core.access import current_workspace
 from apps.core.admin.estimates import estimated_rows
 from apps.core.pages import KeysetPage
 from apps.core.problems import UnknownCursor

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from apps.core import clock
-from apps.core.admin.access import workspace_choices
+from apps.core.access import workspace_choices
 
 Choice = tuple[str, str]
 
@@ -22,6 +22,7 @@ class ChoiceFilter(SimpleListFilter):
     field: ClassVar[str] = ""
     choice_list: ClassVar[Iterable[Choice]] = ()
     any_label: ClassVar[str] = "Any"
+    default: ClassVar[str] = ""
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[Choice]:
         return list(self.choice_list)
@@ -30,18 +31,21 @@ class ChoiceFilter(SimpleListFilter):
         return True
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        value = self.value()
+        value = self.chosen()
         known = {str(lookup) for lookup, _ in self.lookup_choices}
-        if value is None or value not in known:
-            return queryset
-        return self.narrow(queryset, value)
+        return self.narrow(queryset, value) if value in known else queryset
+
+    def chosen(self) -> str:
+        """What holds: the choice, else the default; `all` lifts a default."""
+        return self.value() or self.default
 
     def narrow(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
         return rows.filter(**{self.field or str(self.parameter_name): value})
 
     def choices(self, changelist: Any) -> list[dict[str, Any]]:  # type: ignore[override]
-        value = self.value()
-        first = {"selected": value is None, "value": "", "display": self.any_label}
+        value = self.chosen()
+        nothing = "all" if self.default else ""
+        first = {"selected": value in ("", "all"), "value": nothing, "display": self.any_label}
         rest = [
             {"selected": value == str(lookup), "value": lookup, "display": title}
             for lookup, title in self.lookup_choices
@@ -49,7 +53,12 @@ class ChoiceFilter(SimpleListFilter):
         return [first, *rest]
 
     def chip(self) -> str:
-        words = {str(lookup): title for lookup, title in self.lookup_choices}.get(self.value() or "")
+        value = self.value() or ""
+        if value in ("", self.default):
+            return ""
+        words = {str(lookup): title for lookup, title in self.lookup_choices}.get(value)
+        if value == "all" and self.default:
+            words = self.any_label.lower()
         return f"{self.title}: {words}" if words else ""
 
 
@@ -59,6 +68,7 @@ def choice_filter(
     choices: Iterable[Choice],
     *,
     field: str = "",
+    default: str = "",
     narrow: Callable[..., Any] | None = None,
 ) -> type[ChoiceFilter]:
     """A `ChoiceFilter` class out of its parts; `narrow(rows, value)` replaces the plain comparison."""
@@ -67,6 +77,7 @@ def choice_filter(
         "parameter_name": parameter,
         "choice_list": tuple(choices),
         "field": field or parameter,
+        "default": default,
     }
     if narrow is not None:
         members["narrow"] = staticmethod(narrow)
@@ -79,7 +90,6 @@ class WindowFilter(ChoiceFilter):
     title = "window"
     parameter_name = "window"
     field = "recorded_at"
-    default: ClassVar[str] = ""
     windows: ClassVar[dict[str, tuple[str, timedelta | None]]] = {
         "24h": ("last 24 h", timedelta(hours=24)),
         "7d": ("last 7 days", timedelta(days=7)),
@@ -91,7 +101,7 @@ class WindowFilter(ChoiceFilter):
         return [(name, words) for name, (words, _) in self.windows.items()]
 
     def chosen(self) -> str:
-        value = self.value()
+        value = self.value() or ""
         return value if value in self.windows else self.default or "all"
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:

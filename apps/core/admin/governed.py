@@ -111,7 +111,7 @@ class GovernedAction(View):
     @classmethod
     def permitted(cls, model_admin: Any, request: HttpRequest, obj: Any) -> bool:
         """Whether the user may take this action at all; otherwise there is no button and no page."""
-        from apps.core.admin.access import holds, workspaces_with
+        from apps.core.access import holds, workspaces_with
 
         if isinstance(obj, models.Model):
             return holds(request, obj, *cls.grants)

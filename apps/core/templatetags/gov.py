@@ -151,7 +151,7 @@ def gv_empty(context: Any, changelist: Any) -> ui.EmptyState:
     """What a list without rows says: filters that hide everything, or nothing there yet and the next step."""
     empty = getattr(changelist.model_admin, "empty_state", None)
     if changelist.chips if hasattr(changelist, "chips") else changelist.has_active_filters:
-        clear = format_html('<a class="gv-button" href="?">Clear the filters</a>')
+        clear = SafeString('<a class="gv-button" href="?">Clear the filters</a>')
         return ui.EmptyState("Nothing matches these filters.", "Each of them is shown above the list.", clear)
     if empty is not None:
         return empty(changelist)  # type: ignore[no-any-return]

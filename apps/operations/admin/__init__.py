@@ -1,0 +1,8 @@
+"""Staff pages of operations: alarms and where they are sent, runs of jobs, legal holds."""
+
+from .alarms import AlarmAdmin
+from .destinations import DestinationAdmin
+from .holds import LegalHoldAdmin
+from .jobs import JobRunAdmin
+
+__all__ = ["AlarmAdmin", "DestinationAdmin", "JobRunAdmin", "LegalHoldAdmin"]
