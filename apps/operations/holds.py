@@ -213,5 +213,10 @@ def _find(hold_id: UUID) -> LegalHold:
 
 def _audit(action: str, hold: LegalHold, reason: str, items: int) -> None:
     audit.record(
-        f"operations.{action}", "operations.legalhold", hold.pk, reason=reason, details={"items": items}
+        f"operations.{action}",
+        "operations.legalhold",
+        hold.pk,
+        workspace=hold.workspace_id,
+        reason=reason,
+        details={"items": items},
     )

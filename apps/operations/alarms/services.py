@@ -76,6 +76,7 @@ def acknowledge(*, alarm_id: UUID, reason: str) -> Alarm:
             "operations.acknowledge_alarm",
             "operations.alarm",
             alarm.pk,
+            workspace=alarm.workspace_id,
             reason=reason,
             details={"source": alarm.source, "code": alarm.reason},
         )
