@@ -181,7 +181,7 @@ PRUNE = """
 class Migration(migrations.Migration):
     dependencies = [
         ("accounts", "0004_find_issuers_with_scopes"),
-        ("operations", "0004_erasure_certificates_and_runs"),
+        ("operations", "0005_erasure_certificates_and_runs"),
     ]
 
     operations = [

@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0004_find_issuers_with_scopes'),
-        ('operations', '0003_functions_of_holds_expiry_and_pruning'),
+        ('operations', '0004_held_objects_of_a_kind'),
     ]
 
     operations = [
