@@ -41,6 +41,14 @@ def _stop(**kwargs: Any) -> None:
     heartbeats.stop()
 
 
+@signals.worker_process_init.connect(weak=False)
+def _in_each_child(**kwargs: Any) -> None:
+    from memory_platform.environment import environment
+    from memory_platform.telemetry import configure_telemetry
+
+    configure_telemetry(environment())
+
+
 def _without_pool() -> None:
     """One task at a time needs one connection; a pool's threads and locks would not survive the fork."""
     from django.db import connections

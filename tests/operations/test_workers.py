@@ -9,17 +9,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
 import redis
+from kombu import pools
 
 from apps.operations import runs
 from apps.operations.models import JobRun, Process
 from apps.operations.selectors import live_processes
 from apps.operations.tasks_base import send_call
 from memory_platform.celery import app
-from memory_platform.embedded import redis_client_url, temporary_valkey
+from memory_platform.embedded import EmbeddedValkey, redis_client_url, temporary_valkey
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -37,8 +39,8 @@ def wait_for(answer: Callable[[], object], what: str) -> None:
 class Platform:
     """Starts processes of the platform over the test's database and a broker of its own."""
 
-    def __init__(self, folder: Path, broker: str) -> None:
-        self.folder, self.broker = folder, broker
+    def __init__(self, folder: Path, valkey: EmbeddedValkey) -> None:
+        self.folder, self.valkey, self.broker = folder, valkey, valkey.url
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def start(self, *arguments: str) -> "subprocess.Popen[bytes]":
@@ -59,6 +61,12 @@ class Platform:
     def beat(self) -> "subprocess.Popen[bytes]":
         return self.start("beat", "--pidfile=", "--max-interval", "1")
 
+    def kill_valkey(self) -> None:
+        server = self.valkey._server.process
+        assert server is not None
+        server.kill()
+        server.wait(10)
+
     def lines(self, name: str) -> list[str]:
         path = self.folder / name
         return path.read_text().splitlines() if path.exists() else []
@@ -75,21 +83,25 @@ def kill(process: "subprocess.Popen[bytes]") -> None:
         process.wait(10)
 
 
+def use_broker(url: str) -> None:
+    """Have this process send there; connections to another broker are forgotten."""
+    celery: Any = app
+    celery.conf.broker_url = url
+    pools.reset()
+    celery._pool = celery.amqp._producer_pool = None
+
+
 @pytest.fixture
 def platform(tmp_path: Path) -> Iterator[Platform]:
-    with temporary_valkey() as valkey:
+    with temporary_valkey(durable=True) as valkey:
         before = app.conf.broker_url
-        app.conf.broker_url = valkey.url
-        app.amqp._producer_pool = None
-        started = Platform(tmp_path, valkey.url)
+        use_broker(valkey.url)
+        started = Platform(tmp_path, valkey)
         try:
             yield started
         finally:
             started.stop()
-            app.pool.force_close_all()
-            app._pool = None
-            app.amqp._producer_pool = None
-            app.conf.broker_url = before
+            use_broker(before)
 
 
 @pytest.fixture
@@ -140,6 +152,18 @@ def test_a_killed_child_gives_its_message_back_and_it_runs_once_more(platform, m
     wait_for(sweep, "the lost run")
     assert len(platform.lines("marks")) == 2
     assert JobRun.objects.filter(outcome="succeeded").count() == 1
+
+
+def test_what_a_killed_valkey_acknowledged_is_there_again(platform, mark) -> None:
+    mark.delay(1)
+    platform.kill_valkey()
+    platform.valkey.start()
+    platform.worker()
+    wait_for(lambda: platform.lines("marks"), "the mark of before")
+    platform.kill_valkey()
+    platform.valkey.start()
+    mark.delay(2)
+    wait_for(lambda: len(platform.lines("marks")) == 2, "the mark after, by the same worker")
 
 
 def test_beat_keeps_its_schedule_over_a_kill(platform, mark) -> None:
