@@ -18,6 +18,7 @@ import time
 import tracemalloc
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -28,6 +29,7 @@ from apps.learning.evaluate import EvaluationInputs, evaluate
 from apps.learning.fit import Fitted, PairwiseObjective, coordinate_search, pairwise_objective
 from apps.learning.metrics import JudgedPool
 from apps.learning.prme_inputs import evaluation_inputs
+from apps.learning.receipt_set import LabelSet, ReceiptSet
 from apps.learning.schemas import LearningConfig
 from apps.learning.selection import select
 from apps.retrieval.prme.documents import ScoreTrace, ScoringWeights
@@ -191,8 +193,8 @@ def training_objective(inputs: EvaluationInputs, config: LearningConfig) -> Pair
     )
 
 
-def measure_ours(receipts: Path, labels: Path) -> float:
-    """Print our times; the seconds of the fit."""
+def measure_ours(receipts: Path, labels: Path, times: int) -> float:
+    """Print our times, those of `times` as many receipts too; the seconds of the fit."""
     config = LearningConfig(max_records=1_000_000)
     seconds, inputs = timed(lambda: evaluation_inputs(iter_receipts(receipts), iter_label_records(labels)))
     print(f"read, verify, replay and checksum   {seconds:8.2f} s")
@@ -210,7 +212,54 @@ def measure_ours(receipts: Path, labels: Path) -> float:
     tracemalloc.stop()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"memory of the process, peak         {peak:8.0f} MiB   loss {fitted.loss_after:.4f}")
+    if times > 1:
+        measure_many(inputs, times)
     return seconds
+
+
+def tiled(inputs: EvaluationInputs, times: int) -> EvaluationInputs:
+    """The same receipts and labels `times` over, as other requests with other queries."""
+    receipts, labels = inputs.receipts, inputs.labels
+    copies, num_rows, num = range(times), len(receipts.recorded), len(receipts)
+    scorer = receipts.scorer.take(np.tile(np.arange(num_rows), times))
+    sizes = np.tile(np.diff(receipts.offsets), times)
+    return replace(
+        inputs,
+        receipts=ReceiptSet(
+            request_ids=tuple(f"{copy:03}-{name}" for copy in copies for name in receipts.request_ids),
+            checksums=receipts.checksums * times,
+            query_identities=tuple(f"{copy} {text}" for copy in copies for text in receipts.query_identities),
+            scopes=receipts.scopes * times,
+            formulas=receipts.formulas * times,
+            contracts=receipts.contracts * times,
+            offsets=np.concatenate([[0], np.cumsum(sizes)]),
+            recorded=np.tile(receipts.recorded, times),
+            tie_group=np.tile(receipts.tie_group, times),
+            tie_path=np.tile(receipts.tie_path, times),
+            id_rank=np.tile(receipts.id_rank, times),
+            scorer=scorer,
+        ),
+        labels=LabelSet(
+            feedback_ids=tuple(f"{copy:03}-{name}" for copy in copies for name in labels.feedback_ids),
+            record_receipt=np.concatenate([labels.record_receipt + copy * num for copy in copies]),
+            record_surface=labels.record_surface * times,
+            label_record=np.concatenate([labels.label_record + copy * len(labels) for copy in copies]),
+            label_row=np.concatenate([labels.label_row + copy * num_rows for copy in copies]),
+            label_value=np.tile(labels.label_value, times),
+            label_grade=np.tile(labels.label_grade, times),
+        ),
+        resampling="pcg64_multiply_shift",
+    )
+
+
+def measure_many(inputs: EvaluationInputs, times: int) -> None:
+    """An evaluation of `times` as many receipts, from columns."""
+    many = tiled(inputs, times)
+    config = LearningConfig(max_records=1_000_000)
+    seconds, report = timed(lambda: evaluate(many, scopes=("project",), config=config))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"evaluation of {len(many.receipts):9,} receipts   {seconds:8.2f} s   {report.decision}")
+    print(f"memory of the process, peak         {peak:8.0f} MiB")
 
 
 def measure_bootstrap() -> None:
@@ -270,6 +319,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--receipts", type=int, default=5000)
     parser.add_argument("--candidates", type=int, default=15)
+    parser.add_argument("--times", type=int, default=20, help="also evaluate so many times the receipts")
     parser.add_argument("--reference-python", help="interpreter with prme==0.15.0")
     parser.add_argument(
         "--reference-receipts", type=int, default=500, help="PRME fits so many; its time grows linearly"
@@ -277,7 +327,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        fit = measure_ours(*write_files(folder, options.receipts, options.candidates))
+        fit = measure_ours(*write_files(folder, options.receipts, options.candidates), options.times)
         measure_bootstrap()
         if options.reference_python:
             files = write_files(folder, options.reference_receipts, options.candidates)

@@ -71,6 +71,8 @@ def shorten_exception(logger: WrappedLogger, name: str, event: EventDict) -> Eve
     event.pop("stack_info", None)
     if not given:
         return event
+    if given is True:
+        given = sys.exc_info()
     error = given[1] if isinstance(given, tuple) else given if isinstance(given, BaseException) else None
     if error is not None:
         event["error"] = type(error).__name__
@@ -91,7 +93,7 @@ def _short(path: str) -> str:
 def foreign_event(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:
     """Of a line that was not written by us: the template, or the place."""
     record: logging.LogRecord = event["_record"]
-    constant = isinstance(record.msg, str) and (bool(record.args) or record.name.startswith(OURS))
+    constant = isinstance(record.msg, str) and (getattr(record, "filled_in", False) or record.name.startswith(OURS))
     event["where"] = f"{record.module}:{record.lineno}"
     if record.name in PLAIN and record.levelno <= logging.INFO:
         event["event"] = event["event"][:200]
@@ -135,12 +137,20 @@ COMMON: list[Processor] = [
 ]
 
 
+class _Formatter(structlog.stdlib.ProcessorFormatter):
+    def format(self, record: logging.LogRecord) -> str:
+        # By the time processors see the record, its arguments are filled in and gone.
+        record.filled_in = bool(record.args)
+        return super().format(record)
+
+
 def formatter() -> logging.Formatter:
     """For every handler: one line of JSON a record."""
-    return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=[foreign_event, mark_foreign, *COMMON, keep_allowed],
+    return _Formatter(
+        foreign_pre_chain=[foreign_event, mark_foreign, *COMMON],
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            keep_allowed,
             structlog.processors.JSONRenderer(sort_keys=False),
         ],
     )

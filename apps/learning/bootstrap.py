@@ -28,7 +28,8 @@ def bootstrap_interval(
     """
     means = np.empty(samples)
     draw = _GENERATORS[resampling](seed, len(differences))
-    rows = max(1, _CHUNK // len(differences))
+    # Even, so that no chunk ends within a 64-bit word.
+    rows = 2 * max(1, _CHUNK // (2 * len(differences)))
     for start in range(0, samples, rows):
         count = min(rows, samples - start)
         indexes = draw(count * len(differences)).reshape(count, len(differences))

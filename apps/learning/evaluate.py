@@ -1,7 +1,7 @@
 """Offline evaluation of a proposal: select, group, split, fit, measure, decide. Pure; reads nothing else."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,7 +55,7 @@ class _Question:
     scopes: tuple[str, ...] | None
     surface: Surface
     config: LearningConfig
-    earlier_evaluations: int
+    count_earlier: Callable[[str], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +89,14 @@ def evaluate(
     scopes: tuple[str, ...] | None,
     surface: Surface = "results",
     config: LearningConfig | None = None,
-    earlier_evaluations: int = 0,
+    count_earlier: Callable[[str], int] = lambda validation_groups_sha256: 0,
 ) -> EvaluationReport:
     """Fit multipliers on training groups and judge them on validation groups.
 
-    `scopes` is a sorted set or None; `earlier_evaluations` is how many the owner ran before on the same
-    validation groups. Raises a LearningInputError for inputs that do not fit together.
+    `scopes` is a sorted set or None; `count_earlier` tells how many other evaluations the owner ran on the
+    validation groups of a checksum. Raises a LearningInputError for inputs that do not fit together.
     """
-    question = _Question(scopes, surface, config or LearningConfig(), earlier_evaluations)
+    question = _Question(scopes, surface, config or LearningConfig(), count_earlier)
     config = question.config
     if len(inputs.labels) > config.max_records:
         raise TooLarge("more label records than max_records")
@@ -145,6 +145,7 @@ def _report_without_fit(
     all_groups: list[str],
 ) -> EvaluationReport:
     validation_ids = [group for group, validates in _by_split(grouping) if validates]
+    validation_sha256 = hashlib.sha256("\n".join(validation_ids).encode()).hexdigest()
     return EvaluationReport(
         user_id=inputs.owner,
         scopes=question.scopes,
@@ -159,8 +160,8 @@ def _report_without_fit(
         decision="insufficient_data",
         resampling=inputs.resampling,
         graded_requests=int(selection.graded.sum()),
-        validation_groups_sha256=hashlib.sha256("\n".join(validation_ids).encode()).hexdigest(),
-        earlier_evaluations_on_these_groups=question.earlier_evaluations,
+        validation_groups_sha256=validation_sha256,
+        earlier_evaluations_on_these_groups=question.count_earlier(validation_sha256),
         power=Power(groups=grouping.num_validation, detectable_gain=None, groups_for_min_gain=None),
         label_plan=label_plan(
             inputs.receipts,

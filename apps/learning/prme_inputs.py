@@ -45,20 +45,14 @@ def evaluation_inputs(
     groups = dict(query_groups or {})
     with ReceiptSpool() as spool:
         for receipt in receipts:
-            request_id = receipt.document.request_id
             owner = _one_owner(owner, receipt.document.user_id)
-            if not spool.add(receipt):
-                continue
-            columns.add(receipt)
-            _check_labels(by_request[request_id], receipt)
-            if by_request[request_id] and formula_of(receipt.document) == "weighted":
-                positions[request_id] = {c.node_id: i for i, c in enumerate(receipt.document.candidates)}
+            if spool.add(receipt):
+                columns.add(receipt)
+                own_records = by_request[receipt.document.request_id]
+                positions |= _judged_positions(receipt, own_records)
         if owner is None:
             raise LearningInputError("there are no receipts")
-        for record in ordered:
-            _one_owner(owner, record.user_id)
-            if record.request_id not in spool:
-                raise UnknownReference("a label record names an unknown receipt")
+        _check_records(ordered, spool, owner)
         checksum = _input_checksum(spool, ordered, groups)
     receipt_set = columns.build()
     return EvaluationInputs(
@@ -126,9 +120,25 @@ def _one_owner(owner: str | None, other: str) -> str:
     return other
 
 
-def _check_labels(records: Sequence[LabelRecord], receipt: PrmeReceipt) -> None:
+def _check_records(records: Sequence[LabelRecord], spool: ReceiptSpool, owner: str) -> None:
+    for record in records:
+        _one_owner(owner, record.user_id)
+        if record.request_id not in spool:
+            raise UnknownReference("a label record names an unknown receipt")
+
+
+def _judged_positions(receipt: PrmeReceipt, records: Sequence[LabelRecord]) -> dict[str, dict[str, int]]:
+    """Position of each node in the pool, by request id; empty where no label will be fitted."""
+    document = receipt.document
     if not records:
-        return
+        return {}
+    _check_labels(records, receipt)
+    if formula_of(document) != "weighted":
+        return {}
+    return {document.request_id: {c.node_id: index for index, c in enumerate(document.candidates)}}
+
+
+def _check_labels(records: Sequence[LabelRecord], receipt: PrmeReceipt) -> None:
     candidates = {candidate.node_id: candidate for candidate in receipt.document.candidates}
     for record in records:
         if record.receipt_checksum != receipt.checksum:

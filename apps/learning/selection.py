@@ -55,32 +55,20 @@ def select(
     has_true, has_false = (_rows_with(labels, kept, value, len(receipts.recorded)) for value in (True, False))
     judged = has_true ^ has_false
     owner = receipts.receipt_of_row
-    num = len(receipts)
-    positives = np.bincount(owner[has_true & judged], minlength=num)
-    negatives = np.bincount(owner[has_false & judged], minlength=num)
-    pairs = positives * negatives
+    pairs = _pairs_of_receipts(owner, has_true & judged, has_false & judged, len(receipts))
     if len(pairs) and pairs.max() > max_pairs_per_request:
         raise TooLarge("a request has more label pairs than max_pairs_per_request")
-    considered = np.zeros(num, dtype=bool)
-    considered[labels.record_receipt[counted]] = True
-    if considered.any():
+    if considered := set(labels.record_receipt[counted].tolist()):
         exclusions["conflicting_candidate_labels"] = int((has_true & has_false).sum())
-    if without := int((considered & (pairs == 0)).sum()):
-        exclusions["requests_without_explicit_pairs"] = without
+    if without := sum(pairs[receipt] == 0 for receipt in considered):
+        exclusions["requests_without_explicit_pairs"] = int(without)
     used = np.flatnonzero(pairs > 0)
     rows = np.flatnonzero(judged & (pairs > 0)[owner])
     _check_baseline(receipts, rows)
     pool, graded = _pool(receipts, labels, kept, used, rows, has_true)
-    return Selection(
-        receipts=used,
-        rows=rows,
-        pool=pool,
-        graded=graded,
-        eligible=np.array([reason is None for reason in reasons], dtype=bool),
-        has_true=has_true,
-        has_false=has_false,
-        exclusions=dict(sorted(exclusions.items())),
-    )
+    eligible = np.array([reason is None for reason in reasons], dtype=bool)
+    counts = dict(sorted(exclusions.items()))
+    return Selection(used, rows, pool, graded, eligible, has_true, has_false, counts)
 
 
 def _receipt_exclusions(
@@ -124,6 +112,14 @@ def _record_exclusions(
         else:
             exclusions[reason] = exclusions.get(reason, 0) + 1
     return counted, exclusions
+
+
+def _pairs_of_receipts(
+    owner: IndexArray, positive: BoolArray, negative: BoolArray, num_receipts: int
+) -> IndexArray:
+    """(r,) pairs that the unambiguous labels of each receipt give."""
+    positives = np.bincount(owner[positive], minlength=num_receipts)
+    return positives * np.bincount(owner[negative], minlength=num_receipts)
 
 
 def _rows_with(labels: LabelSet, kept: BoolArray, value: bool, num_rows: int) -> BoolArray:

@@ -28,6 +28,7 @@ logger = structlog.get_logger(__name__)
 Item = tuple[str, UUID]
 LONGEST_REASON = 500
 MOST_ITEMS = 1000
+_CHECK = "SELECT operations_hold_check(%s, %s)"
 
 
 class LegalHoldInPlace(StateConflict):
@@ -159,7 +160,7 @@ def _check(items: Sequence[Item]) -> bool:
     try:
         # A savepoint, so that the failure can be told from what the caller has done.
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SELECT operations_hold_check(%s, %s)", [names, ids])
+            cursor.execute(_CHECK, [names, ids])
             return bool(cursor.fetchone()[0])
     except DatabaseError:
         logger.error("hold_check_failed", code="hold_check_failed")

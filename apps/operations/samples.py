@@ -1,6 +1,8 @@
 """Samples: what tasks measure. `/metrics` shows the newest of each series with its time, pages draw the past."""
 
 import json
+import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,6 +14,9 @@ from apps.core import clock
 from apps.core.ids import uuid7
 from apps.operations.models import NewestSample, Sample
 
+NAME = re.compile(r"[a-z][a-z0-9_]{0,79}")
+CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/+-]{0,99}")
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -21,6 +26,13 @@ class Reading:
     value: float
     labels: Mapping[str, str] | None = None
     workspace: UUID | None = None
+
+    def check(self) -> None:
+        """Raises ValueError for anything but a finite number under codes, without showing it."""
+        labels = dict(self.labels or {})
+        codes = all(NAME.fullmatch(name) and CODE.fullmatch(value) for name, value in labels.items())
+        if not NAME.fullmatch(self.name) or not codes or not math.isfinite(self.value):
+            raise ValueError("a sample is a finite number under a name and labels that are codes")
 
 
 NEWEST = """
@@ -32,8 +44,13 @@ NEWEST = """
 
 
 def record(readings: Iterable[Reading], *, at: datetime | None = None) -> int:
-    """Store readings of one moment (now, when not given). Outside of sessions. Returns how many."""
+    """Store readings of one moment (now, when not given), outside of sessions. Returns how many.
+
+    Raises ValueError for a reading that is not a number under codes.
+    """
     moment, taken = at or clock.now(), list(readings)
+    for reading in taken:
+        reading.check()
     # In one order, so that two tasks that measure the same series cannot block each other.
     taken.sort(
         key=lambda reading: (reading.name, str(reading.workspace), sorted((reading.labels or {}).items()))

@@ -18,7 +18,7 @@ from memory_platform.embedded.private_files import write_private
 from memory_platform.embedded.system_user import this_user
 from memory_platform.environment import BASE_DIR, Environment, environment
 from memory_platform.run.announce import ADMIN_PASSWORD_FILE, Welcome
-from memory_platform.run.ports import free_port
+from memory_platform.run.ports import address, free_port, reachable
 from memory_platform.run.procfile import SERVERS, WEB, read_procfile, supervisor_configuration
 from memory_platform.run.steps import set_up
 from memory_platform.run.supervision import Supervision
@@ -72,7 +72,7 @@ def _run(env: Environment, installation: Installation) -> None:
         for name in _processes(env):
             if name not in (*SERVERS, WEB):
                 supervision.start_process(name)
-        say(Welcome(_address(env.bind, port), installation.var, first).text())
+        say(Welcome(address(env.bind, port), installation.var, first).text())
         while not supervision.ended():
             time.sleep(1)
         raise StartFailed(f"supervisord ended: see {installation.logs}.")
@@ -134,7 +134,7 @@ def _wait_until_live(supervision: Supervision, host: str, port: int) -> None:
 
 def _is_live(host: str, port: int) -> bool:
     """Whether the web server answers as itself; anything but a server error will do."""
-    connection = http.client.HTTPConnection(_reachable(host), port, timeout=5)
+    connection = http.client.HTTPConnection(reachable(host), port, timeout=5)
     try:
         connection.request("GET", "/health/live")
         return connection.getresponse().status < http.HTTPStatus.INTERNAL_SERVER_ERROR
@@ -142,15 +142,6 @@ def _is_live(host: str, port: int) -> bool:
         return False
     finally:
         connection.close()
-
-
-def _address(host: str, port: int) -> str:
-    name = _reachable(host)
-    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
-
-
-def _reachable(host: str) -> str:
-    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
 
 
 @contextmanager

@@ -20,3 +20,17 @@ def free_port(host: str, wished: int) -> int:
                 raise
             return port
     raise OSError(errno.EADDRINUSE, f"no free port from {wished} on")
+
+
+def reachable(host: str) -> str:
+    """A host by which this machine reaches what listens on `host`."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
+
+
+def address(host: str, port: int) -> str:
+    return f"http://{bracketed(reachable(host))}:{port}"
+
+
+def bracketed(host: str) -> str:
+    """As a URL and gunicorn want it: an IPv6 address in brackets."""
+    return f"[{host}]" if ":" in host else host

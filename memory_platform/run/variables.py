@@ -7,6 +7,7 @@ from pathlib import Path
 
 from memory_platform.embedded import Installation
 from memory_platform.environment import BASE_DIR, Environment
+from memory_platform.run.ports import address, bracketed
 
 # The application never holds a login that may change the schema, the roles or what monitors read.
 WITHHELD = ("DATABASE_OWNER_URL", "DATABASE_ADMIN_URL", "MONITOR_DATABASE_URL", "MEMORY_DATABASE_LOGIN")
@@ -33,6 +34,7 @@ def application_variables(
     variables = {name: value for name, value in commands.items() if name not in WITHHELD}
     variables["DATABASE_URL"] = env.database_url or connections["app"]
     variables["BROKER_URL"] = env.broker_url or connections["broker"]
-    variables["BIND"] = env.bind
+    variables["BIND"] = bracketed(env.bind)
     variables["PORT"] = str(port)
+    variables.setdefault("PUBLIC_URL", address(env.bind, port))
     return variables

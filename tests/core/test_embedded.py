@@ -190,7 +190,7 @@ def test_root_keeps_data_elsewhere_when_the_servers_user_cannot_pass(folder: Pat
 
 def test_nothing_listens_on_the_network_and_passwords_are_asked(running: EmbeddedPostgres) -> None:
     with psycopg.connect(running.url("admin", "postgres")) as connection:
-        settings = dict(
+        settings: dict[str, str] = dict(
             connection.execute(
                 "SELECT name, setting FROM pg_settings "
                 "WHERE name IN ('listen_addresses', 'password_encryption')"

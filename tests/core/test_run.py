@@ -9,7 +9,7 @@ import pytest
 from memory_platform.embedded import Installation
 from memory_platform.environment import BASE_DIR, Environment
 from memory_platform.run.announce import Welcome, curl_lines
-from memory_platform.run.ports import free_port
+from memory_platform.run.ports import address, free_port
 from memory_platform.run.procfile import read_procfile, supervisor_configuration
 from memory_platform.run.variables import application_variables, command_variables
 
@@ -68,6 +68,19 @@ def test_free_port_is_kept() -> None:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     assert free_port("127.0.0.1", port) == port
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8001"),
+        ("0.0.0.0", "http://127.0.0.1:8001"),
+        ("::", "http://[::1]:8001"),
+        ("memory.example", "http://memory.example:8001"),
+    ],
+)
+def test_printed_address_can_be_opened_on_this_machine(host: str, expected: str) -> None:
+    assert address(host, 8001) == expected
 
 
 def test_application_is_given_no_login_but_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,12 +19,13 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
-from django.urls import Resolver404, resolve
 from supervisor.xmlrpc import SupervisorTransport
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PATIENCE = 90.0  # seconds; bounds a hang, asserts no speed
 PROCESSES = ("postgres", "valkey", "web", "worker", "beat")
+# Of the printed lines, those whose capability is not there yet; the set shrinks to nothing.
+ROUTES_TO_COME = {"/v1/nodes:batch", "/v1/search", "/v1/traces"}
 # What the suite says of its own servers must not reach the platform under test.
 OF_THE_SUITE = re.compile(r"^(DATABASE_|MONITOR_DATABASE_|BROKER_URL|MEMORY_|PYTEST_|SECRET_KEY|MAKE|MFLAGS)")
 
@@ -46,8 +47,11 @@ def checkout() -> Iterator[Path]:
             shutil.copy2(ROOT / name, folder / name)
     (folder / ".venv").symlink_to((ROOT / ".venv").resolve())
     yield folder
-    subprocess.run(["make", "clean"], cwd=folder, env=environment(), check=False)
+    cleaned = subprocess.run(["make", "clean"], cwd=folder, env=environment(), check=False)
+    left = (folder / "var").exists()
     shutil.rmtree(folder, ignore_errors=True)
+    assert cleaned.returncode == 0
+    assert not left
 
 
 def environment() -> dict[str, str]:
@@ -142,19 +146,17 @@ def check_first_output(run: Running, wished: int) -> None:
 
 
 def check_curl_lines(run: Running) -> None:
-    """The lines as printed, in a shell elsewhere; those whose routes exist."""
+    """The lines as printed, in a shell elsewhere."""
     lines = [line for line in run.output().splitlines() if line.startswith("curl ")]
     assert len(lines) == 3
     for line in lines:
-        try:
-            resolve("/" + line.rsplit("/v1/", 1)[1].join(["v1/", ""]))
-        except Resolver404:
-            continue
         ran = subprocess.run(
             f"{line} --fail-with-body", shell=True, cwd="/", capture_output=True, check=False
         )
+        answer = json.loads(ran.stdout)
+        if line.endswith(tuple(ROUTES_TO_COME)) and answer.get("code") == "unknown_route":
+            continue
         assert ran.returncode == 0, ran.stdout
-        json.loads(ran.stdout)
 
 
 def check_logins(run: Running) -> None:
@@ -186,6 +188,15 @@ def check_stop(run: Running) -> None:
     assert set(stopped[:3]) == {"web", "worker", "beat"}, log
 
 
+def check_nothing_outlives_its_supervision(run: Running) -> None:
+    """No orphan holds the port and the data folder after even the supervisor was killed."""
+    supervisor = int((run.var / "run" / "supervisord.pid").read_text())
+    os.kill(supervisor, signal.SIGKILL)
+    run.process.wait(PATIENCE)
+    wait(lambda: not processes_below(run.var.parent))
+    assert run.process.returncode != 0
+
+
 def processes_below(folder: Path) -> list[psutil.Process]:
     """Processes that work in the folder: the platform's by the checkout, PostgreSQL's by its data."""
     found = []
@@ -213,7 +224,7 @@ def test_make_run_from_the_first_start_to_the_second(checkout: Path) -> None:
             output = run.until_announced()
             assert "shown once" not in output
             assert (run.var / "api_token").read_text() == token
-            check_stop(run)
+            check_nothing_outlives_its_supervision(run)
         finally:
             if run.process.poll() is None:
                 run.interrupt()

@@ -1,6 +1,7 @@
 """The first run's accounts: made once, kept private, never in an installation that is in use."""
 
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
-def var(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def var(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("MEMORY_VAR", str(tmp_path))
     environment.cache_clear()
     yield tmp_path

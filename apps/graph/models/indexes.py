@@ -70,8 +70,8 @@ class Posting(Declared):
 class Corpus(Declared):
     """What BM25 needs of one corpus, and a digest that changes whenever the corpus does.
 
-    `revision` counts the statements that changed the corpus; `content` is the XOR of a hash of each live
-    node, so that equal digests mean equal corpora wherever they are.
+    `vectors` counts those of the active embedder. `revision` counts the statements that changed the corpus;
+    `content` is the XOR of a hash of each live node, so that equal digests mean equal corpora.
     """
 
     pk = models.CompositePrimaryKey("principal_id", "kind")

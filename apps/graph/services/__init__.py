@@ -2,5 +2,13 @@
 
 from .items import PassageItem, PassageResult
 from .passages import delete_passages, write_passages
+from .vectors import Backfill, embed_missing
 
-__all__ = ["PassageItem", "PassageResult", "delete_passages", "write_passages"]
+__all__ = [
+    "Backfill",
+    "PassageItem",
+    "PassageResult",
+    "delete_passages",
+    "embed_missing",
+    "write_passages",
+]

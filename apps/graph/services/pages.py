@@ -66,7 +66,7 @@ def _slugs(owner: UUID, repo: str) -> set[str]:
 
 
 def _texts(owner: UUID, repo: str, slugs: set[str]) -> list[tuple[str, str]]:
-    """(slug, text) of the pages of these slugs, and of every page in whose text one of them may be mentioned."""
+    """(slug, text) of the pages of these slugs, and of those whose text may mention one."""
     if not slugs:
         return []
     with connection.cursor() as cursor:

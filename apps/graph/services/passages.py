@@ -1,8 +1,9 @@
 """Writing and deleting passages, in groups, with everything that hangs on them in the same transaction."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -26,13 +27,11 @@ _COLUMNS = """
   version text, path text, slug text, number bigint, url text, state text, labels text[], milestone text,
   assignee text, session text, "position" int"""
 
+# Joined by the node's id alone: with nothing known of a fresh table, no other index may look cheaper.
 _FIND = """
-SELECT g."index", n.id, n.node_no, n.language, n.digest, n.label, p.version, p.repo, p.slug
-FROM jsonb_to_recordset(%(rows)s::jsonb)
-  AS g("index" int, repo text, type text, identity jsonb, part int, scope text)
-JOIN graph_passage p ON p.principal_id = %(owner)s AND p.repo = g.repo AND p.type = g.type
-  AND p.identity = g.identity AND p.part = g.part
-JOIN graph_node n ON n.principal_id = %(owner)s AND n.id = p.node_id AND n.scope = g.scope
+SELECT n.id, n.node_no, n.language, n.digest, n.label, p.version, p.repo, p.slug, n.scope, p.identity::text, p.part
+FROM graph_passage p JOIN graph_node n ON n.id = p.node_id
+WHERE p.principal_id = %s AND p.repo = %s AND p.type = %s AND p.identity = ANY(%s::jsonb[])
 """
 
 _INSERT = f"""
@@ -53,7 +52,7 @@ UPDATE graph_passage p SET version = r.version, path = r.path, slug = r.slug, nu
   state = r.state, labels = r.labels, milestone = r.milestone, assignee = r.assignee, session = r.session,
   "position" = r."position"
 FROM jsonb_to_recordset(%(rows)s::jsonb) AS r({_COLUMNS})
-WHERE p.principal_id = %(owner)s AND p.node_id = r.id
+WHERE p.node_id = r.id AND p.principal_id = %(owner)s
   AND (p.version, p.path, p.slug, p.number, p.url, p.state, p.labels, p.milestone, p.assignee, p.session,
        p."position")
   IS DISTINCT FROM (r.version, r.path, r.slug, r.number, r.url, r.state, r.labels::varchar[], r.milestone,
@@ -69,6 +68,19 @@ WHERE n.principal_id = %(owner)s AND n.id = r.id
   AND ((n.event_at, n.project) IS DISTINCT FROM (r.event_at, r.project)
        OR NOT r.type = ANY(%(index_timed)s) AND n.updated_at <> r.updated_at)
 """
+
+
+class Stored(NamedTuple):
+    """A passage that is already there."""
+
+    id: UUID
+    node_no: int
+    language: str
+    digest: str
+    label: str
+    version: str
+    repo: str
+    slug: str | None
 
 
 def write_passages(*, items: Sequence[PassageItem]) -> list[PassageResult]:
@@ -117,9 +129,9 @@ def _write_group(identity: PrincipalIdentity, group: list[Prepared]) -> list[Pas
     kept = {p.index for p in same}
     fresh = [p for p in group if p.index not in kept]
     if changed:
-        delete_nodes(owner, [found[p.index][1:4] for p in changed])
+        delete_nodes(owner, [found[p.index][:3] for p in changed])
     ids = _insert(identity, fresh)
-    ids |= {p.index: found[p.index][1] for p in same}
+    ids |= {p.index: found[p.index].id for p in same}
     _refresh(owner, same, found)
     links_changed(owner, identity.workspace_id, _touched(fresh, changed, same, found))
     outcomes = dict.fromkeys(kept, "unchanged") | {p.index: "updated" for p in changed}
@@ -127,35 +139,36 @@ def _write_group(identity: PrincipalIdentity, group: list[Prepared]) -> list[Pas
 
 
 def _touched(
-    fresh: list[Prepared], changed: list[Prepared], same: list[Prepared], found: dict[int, Any]
+    fresh: list[Prepared], changed: list[Prepared], same: list[Prepared], found: dict[int, Stored]
 ) -> set[tuple[str, str]]:
     """(repository, slug) of pages that are new, gone, reworded or renamed."""
-    renamed = [p for p in same if p.slug != found[p.index][8]]
+    renamed = [p for p in same if p.slug != found[p.index].slug]
     touched = {(p.item.repo, p.slug) for p in (*fresh, *renamed) if p.slug}
-    touched |= {(found[p.index][7], found[p.index][8]) for p in (*changed, *renamed) if found[p.index][8]}
-    return touched
+    stored = [found[p.index] for p in (*changed, *renamed)]
+    return touched | {(one.repo, one.slug) for one in stored if one.slug}
 
 
-def _existing(owner: UUID, group: list[Prepared]) -> dict[int, Any]:
-    rows = [
-        {
-            "index": p.index,
-            "repo": p.item.repo,
-            "type": p.item.type,
-            "identity": p.item.identity,
-            "part": p.item.part,
-            "scope": p.item.scope,
-        }
-        for p in group
-    ]
+def _existing(owner: UUID, group: list[Prepared]) -> dict[int, Stored]:
+    """What is stored at the places of the group, by the items' index."""
+    places: dict[tuple[str, str], dict[Any, int]] = defaultdict(dict)
+    for p in group:
+        item = p.item
+        places[item.repo, item.type][item.scope, json.dumps(item.identity), item.part] = p.index
+    found: dict[int, Stored] = {}
     with connection.cursor() as cursor:
-        cursor.execute(_FIND, {"owner": owner, "rows": json.dumps(rows)})
-        return {row[0]: row for row in cursor.fetchall()}
+        for (repo, type_), wanted in places.items():
+            identities = list({identity for _, identity, _ in wanted})
+            cursor.execute(_FIND, [owner, repo, type_, identities])
+            for *row, scope, identity, part in cursor.fetchall():
+                index = wanted.get((scope, json.dumps(json.loads(identity)), part))
+                if index is not None:
+                    found[index] = Stored(*row)
+    return found
 
 
-def _is_same(p: Prepared, row: Any) -> bool:
+def _is_same(p: Prepared, stored: Stored) -> bool:
     # The digest covers title and body as one text; where the border lies is told by the title.
-    return bool(row[4] == p.digest and row[5] == p.title)
+    return stored.digest == p.digest and stored.label == p.title
 
 
 def _insert(identity: PrincipalIdentity, fresh: list[Prepared]) -> dict[int, UUID]:
@@ -222,15 +235,15 @@ def _row(
     }
 
 
-def _refresh(owner: UUID, same: list[Prepared], found: dict[int, Any]) -> None:
+def _refresh(owner: UUID, same: list[Prepared], found: dict[int, Stored]) -> None:
     """Bring provenance up to date where the text is the one that is stored."""
     if not same:
         return
     rows = []
     for p in same:
         stored = found[p.index]
-        p.version = stored[6] if p.item.type in INDEX_TIMED else p.version
-        rows.append(_row(p, stored[1], node_no=0, language=None))
+        p.version = stored.version if p.item.type in INDEX_TIMED else p.version
+        rows.append(_row(p, stored.id, node_no=0, language=None))
     parameters = {
         "owner": owner,
         "rows": json.dumps(rows, ensure_ascii=False),
@@ -254,8 +267,8 @@ def _result(p: Prepared, node_id: UUID, result: Any) -> PassageResult:
 
 
 def delete_nodes(owner: UUID, nodes: Sequence[tuple[UUID, int, str]]) -> None:
-    """Delete passages (id, node_no, language) with postings, counts and, by cascade, vectors; under the lock."""
-    remove_nodes(owner, CorpusKind.PASSAGES, [(number, language) for _, number, language in nodes])
+    """Delete passages (id, node_no, language), postings, counts and, by cascade, vectors; under the lock."""
+    remove_nodes(owner, CorpusKind.PASSAGES, nodes)
     with connection.cursor() as cursor:
         cursor.execute(
             "DELETE FROM graph_node WHERE principal_id = %s AND id = ANY(%s)", [owner, [n[0] for n in nodes]]

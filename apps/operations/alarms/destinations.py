@@ -1,4 +1,7 @@
-"""Where notices go. Changes are governed: `operate_collection`, a reason, an audit entry."""
+"""Where notices go. Changes are governed, with a reason and an audit entry.
+
+Those of a workspace are its operators' (`operate_collection`), those of the installation the superusers'.
+"""
 
 from datetime import timedelta
 from typing import Any
@@ -87,7 +90,9 @@ def send_test(*, destination_id: UUID | None = None) -> int:
     """
     current_staff()
     if destination_id is not None:
-        wanted = [_find(destination_id)]
+        wanted = list(Destination.objects.filter(pk=destination_id))
+        if not wanted:
+            raise NotFound(code="unknown_destination")
     else:
         wanted = list(Destination.objects.filter(active=True, use=DestinationUse.TEST))
     with transaction.atomic():

@@ -47,6 +47,7 @@ def with_workspace(app, staff, *more, app_command="ALL", readers=WATCHERS):
 
 
 OPERATES = by_grant(*OPERATORS)
+SET_UP = f"({granted(*OPERATORS)}) OR (workspace_id IS NULL AND {SUPERUSER})"
 
 
 class Migration(migrations.Migration):
@@ -75,9 +76,7 @@ class Migration(migrations.Migration):
         ApplyRowPolicy(
             "operations",
             "Destination",
-            with_workspace(
-                "r", "rawd", ("staff_write", "ALL", STAFF, OPERATES, OPERATES), app_command="SELECT"
-            ),
+            with_workspace("r", "rawd", ("staff_write", "ALL", STAFF, SET_UP, SET_UP), app_command="SELECT"),
         ),
         ApplyRowPolicy(
             "operations",

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
-from apps.core.db.rowpolicy import APP, STAFF, CustomPolicy
+from apps.core.db.rowpolicy import APP, STAFF, SUPERUSER, CustomPolicy, granted
 from apps.core.ids import uuid7
 from apps.core.models import Declared
 from apps.operations.rules import OPERATORS, WATCHERS, by_grant
@@ -70,6 +70,10 @@ class Alarm(Declared):
         return f"{self.source}: {self.reason}"
 
 
+# A destination of the whole installation gets every workspace's notices, so no workspace's operator sets it up.
+SET_UP = f"({granted(*OPERATORS)}) OR (workspace_id IS NULL AND {SUPERUSER})"
+
+
 class DestinationKind(models.TextChoices):
     EMAIL = "email"
     WEBHOOK = "webhook"
@@ -109,7 +113,7 @@ class Destination(Declared):
         rules=(
             ("app", "SELECT", APP, "true", None),
             ("staff", "SELECT", STAFF, by_grant(*WATCHERS), None),
-            ("staff_write", "ALL", STAFF, by_grant(*OPERATORS), by_grant(*OPERATORS)),
+            ("staff_write", "ALL", STAFF, SET_UP, SET_UP),
         ),
         allow={APP: "r", STAFF: "rawd"},
     )

@@ -1,0 +1,84 @@
+"""Both channels in one round trip, each in a savepoint of its own, so that one may fail alone."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from django.db import connection
+
+logger = logging.getLogger(__name__)
+
+Statement = tuple[str, dict[str, Any]]
+
+
+def session_cursor() -> "psycopg.Cursor[Any]":
+    """A cursor of the session's connection that prepares on the server and speaks binary.
+
+    Django's own binds on the client, which every plan and every vector would pay for.
+    """
+    connection.ensure_connection()
+    return psycopg.Cursor(connection.connection)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The rows of one channel, or the class of its error."""
+
+    rows: Sequence[tuple[Any, ...]] = ()
+    error: str | None = None
+
+    @property
+    def milliseconds(self) -> float:
+        """Time in the database, as the statement measured it."""
+        return float(self.rows[0][-1]) if self.rows else 0.0
+
+
+def answer_all(channels: Sequence[Sequence[Statement]]) -> list[Answer]:
+    """Run the statements of each channel, the last of which gives its rows; one round trip for all.
+
+    When one fails (its timeout, a missing index), each is run again by itself, so that the others' rows are in
+    place and the session stays usable.
+    """
+    if not channels:
+        return []
+    session: psycopg.Connection[Any] = connection.connection
+    try:
+        return _together(session, channels)
+    except psycopg.Error:
+        _run(session, "ROLLBACK TO SAVEPOINT channels")
+    return [_alone(session, channel) for channel in channels]
+
+
+def _together(session: "psycopg.Connection[Any]", channels: Sequence[Sequence[Statement]]) -> list[Answer]:
+    cursors = []
+    with session.pipeline():
+        _run(session, "SAVEPOINT channels")
+        for channel in channels:
+            for sql, values in channel:
+                cursor = _run(session, sql, values)
+            cursors.append(cursor)
+        _run(session, "RELEASE SAVEPOINT channels")
+    return [Answer(cursor.fetchall()) for cursor in cursors]
+
+
+def _alone(session: "psycopg.Connection[Any]", channel: Sequence[Statement]) -> Answer:
+    _run(session, "SAVEPOINT channels")
+    try:
+        for sql, values in channel:
+            cursor = _run(session, sql, values)
+        answer = Answer(cursor.fetchall())
+    except psycopg.Error as error:
+        _run(session, "ROLLBACK TO SAVEPOINT channels")
+        logger.warning("channel_failed sqlstate=%s", error.sqlstate)
+        answer = Answer(error=f"database_{error.sqlstate or 'unknown'}")
+    _run(session, "RELEASE SAVEPOINT channels")
+    return answer
+
+
+def _run(
+    session: "psycopg.Connection[Any]", sql: str, values: dict[str, Any] | None = None
+) -> "psycopg.Cursor[Any]":
+    # The session's own cursors bind on the client, which a pipeline does not know.
+    return psycopg.Cursor(session).execute(sql, values)

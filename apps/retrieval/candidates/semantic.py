@@ -1,0 +1,82 @@
+"""The semantic channel: cosine over half-precision vectors, exact for small owners, HNSW beyond."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pgvector import HalfVector
+
+from apps.graph.embedders import QueryEmbedding
+
+from .filters import Restriction
+from .statistics import Statistics
+
+EXACT_ROWS = 20_000
+"""Vectors of the visible owners up to which the exact scan is taken; the graph policy's default."""
+EXACT_SHARE = 0.01
+"""Share of the index under which it is taken too: the walk would meet mostly others' rows."""
+EF_SEARCH, MAX_SCAN_TUPLES, FETCHED = 200, 100_000, 120
+
+Method = Literal["exact", "hnsw"]
+
+# Ordered by what is computed from the distance, so that the index cannot answer.
+_EXACT = """
+SELECT v.node_id, 1 - (v.vec::halfvec({dims}) <=> %(query)s::halfvec({dims})) AS cosine
+FROM graph_vector v{filter}{condition} v.embedder_id = {embedder} AND v.principal_id = ANY(%(owners)s)
+  AND v.vec IS NOT NULL
+ORDER BY cosine DESC LIMIT %(depth)s"""
+_WALK = """
+SELECT w.node_id, 1 - w.distance AS cosine FROM (
+  SELECT v.node_id, v.vec::halfvec({dims}) <=> %(query)s::halfvec({dims}) AS distance
+  FROM graph_vector v{filter}{condition} v.embedder_id = {embedder} AND v.principal_id = ANY(%(owners)s)
+  ORDER BY v.vec::halfvec({dims}) <=> %(query)s::halfvec({dims}) LIMIT %(fetched)s) w
+ORDER BY cosine DESC LIMIT %(depth)s"""
+_STATEMENT = """
+WITH nearest AS MATERIALIZED ({nearest})
+SELECT node_id, cosine, extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000
+FROM nearest ORDER BY cosine DESC, node_id
+"""
+SETTINGS = (
+    "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), "
+    f"set_config('hnsw.ef_search', '{EF_SEARCH}', true), "
+    f"set_config('hnsw.max_scan_tuples', '{MAX_SCAN_TUPLES}', true)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SemanticPlan:
+    """How the channel will be answered."""
+
+    method: Method
+    rows: int
+
+
+def choose(statistics: Statistics, *, exact_rows: int = EXACT_ROWS) -> SemanticPlan:
+    """The method by the number of visible vectors, and their share of the whole index."""
+    rows = statistics.vectors()
+    small = rows <= exact_rows or rows < EXACT_SHARE * statistics.index_vectors
+    return SemanticPlan("exact" if small else "hnsw", rows)
+
+
+def statement(
+    method: Method, embedding: QueryEmbedding, restriction: Restriction, depth: int
+) -> tuple[str, dict[str, Any]]:
+    """SQL and values; rows are (node id, cosine, milliseconds), best first.
+
+    Embedder and dimensions are written out: a partial index answers only to a constant.
+    """
+    assert embedding.vector is not None
+    join = restriction.join("n.id = v.node_id")
+    form = _EXACT if method == "exact" else _WALK
+    nearest = form.format(
+        dims=int(embedding.vector.shape[0]),
+        embedder=int(embedding.embedder_id or 0),
+        filter=join,
+        condition=" AND" if join else " WHERE",
+    )
+    values = {
+        "query": HalfVector(embedding.vector).to_text(),
+        "owners": list(restriction.owners),
+        "depth": depth,
+        "fetched": max(FETCHED, depth),
+    }
+    return _STATEMENT.format(nearest=nearest), values | restriction.values

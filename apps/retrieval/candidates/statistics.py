@@ -1,0 +1,86 @@
+"""What is known of the visible corpora before anything is searched."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from apps.core import canonical
+from apps.graph.analyser import SIMPLE
+from apps.graph.models.indexes import CorpusKind
+
+from .filters import Restriction
+
+LANGUAGES = 4
+
+# The rows of an index as the planner counts them: exact enough to tell one per cent.
+SQL = """
+SELECT c.principal_id, c.kind, c.nodes, c.total_len, c.vectors, c.languages, c.revision, c.content,
+       (SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = to_regclass(%(index)s))
+FROM graph_corpus c WHERE c.principal_id = ANY(%(owners)s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusRow:
+    """One owner's corpus of one kind."""
+
+    owner: UUID
+    kind: int
+    nodes: int
+    total_len: int
+    vectors: int
+    languages: dict[str, int]
+    revision: int
+    content: int
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Own and shared corpora, to be added up by kind."""
+
+    rows: tuple[CorpusRow, ...]
+    index_vectors: int
+
+    def of_kind(self, kind: CorpusKind) -> tuple[int, float]:
+        """(N, mean length) of a kind; a mean length of 0 never divides."""
+        rows = [row for row in self.rows if row.kind == kind]
+        nodes = sum(row.nodes for row in rows)
+        return nodes, (sum(row.total_len for row in rows) / nodes if nodes else 0.0)
+
+    def languages(self) -> list[str]:
+        """The configurations under which a query is analysed, most frequent first."""
+        counted: Counter[str] = Counter()
+        for row in self.rows:
+            counted.update(row.languages)
+        ranked = sorted(counted, key=lambda name: (-counted[name], name))
+        return [name for name in ranked if name != SIMPLE][:LANGUAGES]
+
+    def vectors(self) -> int:
+        return sum(row.vectors for row in self.rows)
+
+    def embeddable(self) -> int:
+        """Live rows that should have a vector: claims and passages."""
+        return sum(row.nodes for row in self.rows if row.kind != CorpusKind.CODE)
+
+    def digest(self) -> str:
+        """Names the state of the visible corpora: equal digests mean equal corpora."""
+        return canonical.checksum(
+            sorted([str(row.owner), row.kind, str(row.revision), str(row.content)] for row in self.rows)
+        )
+
+
+def read(cursor: Any, restriction: Restriction, embedder_id: int | None) -> Statistics:
+    """The statistics, with the session's cursor."""
+    cursor.execute(
+        SQL, {"owners": list(restriction.owners), "index": f"graph_vector_hnsw_{embedder_id or 0}"}
+    )
+    rows = cursor.fetchall()
+    return Statistics(tuple(_row(row[:-1]) for row in rows), rows[0][-1] or 0 if rows else 0)
+
+
+def _row(values: Sequence[Any]) -> CorpusRow:
+    # Django leaves jsonb to the reader.
+    return CorpusRow(*values[:5], json.loads(values[5]), *values[6:])

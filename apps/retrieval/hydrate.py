@@ -1,0 +1,34 @@
+"""The texts and display fields of the rows of an answer, in one query."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+_DISPLAY = """
+SELECT n.id, n.label, n.body, n.scope, p.slug, p.url, p.state, coalesce(p.labels, '{}')::text[], p.milestone,
+       p.assignee
+FROM graph_node n LEFT JOIN graph_passage p ON p.node_id = n.id WHERE n.id = ANY(%(ids)s)
+"""
+
+
+class Display(NamedTuple):
+    """What an answer shows of a node beside what scoring knew of it."""
+
+    id: UUID
+    title: str
+    content: str
+    scope: str
+    slug: str | None
+    url: str | None
+    state: str | None
+    labels: list[str]
+    milestone: str | None
+    assignee: str | None
+
+
+def hydrate(cursor: Any, node_ids: Sequence[UUID]) -> dict[UUID, Display]:
+    """The display fields of these nodes, as far as the session may see them."""
+    if not node_ids:
+        return {}
+    cursor.execute(_DISPLAY, {"ids": list(node_ids)})
+    return {row[0]: Display(*row) for row in cursor.fetchall()}

@@ -1,0 +1,166 @@
+"""From features to scores, in a fixed order of steps that replay can repeat to the bit."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from apps.core.problems import InvalidRequest
+from apps.retrieval.candidates import Candidate
+from apps.retrieval.policy import CHANNELS, FEATURES, ScoringPolicy
+from apps.retrieval.schemas import Adjustment, Features, Raw, Weights
+
+DECIMALS = 10
+LEAST_MULTIPLIER, GREATEST_MULTIPLIER = 0.25, 4.0
+SESSION_DECAY = "session_decay"
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A candidate with its score. An inherited one keeps the features and adjustments of `base`."""
+
+    candidate: Candidate
+    features: Features
+    raw: Raw
+    adjustments: tuple[Adjustment, ...]
+    score: float
+    base: UUID | None = None
+
+    @property
+    def path_score(self) -> int:
+        return self.candidate.channels
+
+    def order(self) -> tuple[float, int, UUID]:
+        """Sorts best first: score, then number of channels, then id."""
+        return (-self.score, -self.path_score, self.candidate.node.id)
+
+
+def applied_weights(policy: ScoringPolicy, multipliers: Mapping[str, float] | None) -> Weights:
+    """Base weights, multipliers and `w·m / Σ w·m` (rank fusion: `w·m`); all ones give the base, bit for bit.
+
+    Raises InvalidRequest for an unknown name, a value that is not finite or outside [0.25, 4].
+    """
+    names = FEATURES if policy.formula == "weighted" else CHANNELS
+    base = policy.weights.vector() if policy.formula == "weighted" else dict.fromkeys(CHANNELS, 1.0)
+    full = dict.fromkeys(names, 1.0)
+    for name, value in (multipliers or {}).items():
+        if name not in full:
+            raise InvalidRequest("There is no such factor.", pointer="/ranking_multipliers")
+        if not math.isfinite(value) or not LEAST_MULTIPLIER <= value <= GREATEST_MULTIPLIER:
+            raise InvalidRequest("A multiplier lies in [0.25, 4].", pointer=f"/ranking_multipliers/{name}")
+        full[name] = float(value)
+    if all(value == 1.0 for value in full.values()):
+        return Weights(base, full, base)
+    products = {name: base[name] * full[name] for name in names}
+    total = sum(products.values())
+    if policy.formula == "weighted" and total:
+        return Weights(base, full, {name: product / total for name, product in products.items()})
+    return Weights(base, full, products)
+
+
+def score_of(
+    *,
+    formula: str,
+    applied: Mapping[str, float],
+    features: Features,
+    raw: Raw,
+    adjustments: Sequence[Adjustment],
+    fusion_k: int = 60,
+) -> float:
+    """The score that these recorded values give; live scoring and replay call nothing else."""
+    if formula == "weighted":
+        value = 0.0
+        for name in FEATURES:
+            value += applied[name] * getattr(features, name)
+    else:
+        ranks = {"lexical": raw.lexical_rank, "semantic": raw.semantic_rank}
+        value = 0.0
+        for name in CHANNELS:
+            rank = ranks[name]
+            if rank is not None:
+                value += applied[name] / (fusion_k + rank)
+    inherited = False
+    for step in adjustments:
+        if step.kind == SESSION_DECAY:
+            value, inherited = round(round(value, DECIMALS) * step.coefficient, DECIMALS), True
+        elif step.kind == "relevance_cap":
+            value = min(value, step.coefficient)
+        elif step.kind == "temporal_bonus":
+            value += step.coefficient
+        else:
+            value *= step.coefficient
+    return value if inherited else round(value, DECIMALS)
+
+
+def score_pool(
+    pool: Sequence[Candidate], table: Sequence[Features], policy: ScoringPolicy, weights: Weights
+) -> list[Scored]:
+    """Every candidate of the pool with its score, best first."""
+    scored = []
+    for candidate, features in zip(pool, table, strict=True):
+        raw = Raw(candidate.bm25, candidate.cosine, candidate.lexical_rank, candidate.semantic_rank)
+        steps = tuple(_adjustments(candidate, features, policy))
+        value = score_of(
+            formula=policy.formula,
+            applied=weights.applied,
+            features=features,
+            raw=raw,
+            adjustments=steps,
+            fusion_k=policy.fusion_k,
+        )
+        scored.append(Scored(candidate, features, raw, steps, value))
+    return sorted(scored, key=Scored.order)
+
+
+def _adjustments(candidate: Candidate, features: Features, policy: ScoringPolicy) -> list[Adjustment]:
+    steps = []
+    epistemic = getattr(policy.epistemic, candidate.node.epistemic)
+    if epistemic != 1.0:
+        steps.append(Adjustment("epistemic", epistemic))
+    kind = getattr(policy.kinds, candidate.node.kind)
+    if kind != 1.0:
+        steps.append(Adjustment("kind", kind))
+    relevance = features.semantic + features.lexical
+    if policy.relevance_floor > 0 and relevance < policy.relevance_floor:
+        steps.append(Adjustment("relevance_cap", relevance))
+    return steps
+
+
+def inherit(
+    ranked: Sequence[Scored], neighbours: Sequence[tuple[UUID, Candidate]], policy: ScoringPolicy
+) -> list[Scored]:
+    """Let neighbours of the first rows enter or rise; best first.
+
+    Args:
+        neighbours: (id of the row it stands beside, the neighbour) pairs.
+    """
+    by_id = {one.candidate.node.id: one for one in ranked}
+    best = dict(by_id)
+    for source_id, neighbour in neighbours:
+        source = by_id[source_id]
+        raised = round(source.score * policy.session.decay, DECIMALS)
+        present = best.get(neighbour.node.id)
+        if present is not None and present.score >= raised:
+            continue
+        step = Adjustment(SESSION_DECAY, policy.session.decay, source_id)
+        best[neighbour.node.id] = replace(
+            source,
+            candidate=by_id[neighbour.node.id].candidate if neighbour.node.id in by_id else neighbour,
+            adjustments=(*source.adjustments, step),
+            score=raised,
+            base=source_id,
+        )
+    return sorted(best.values(), key=Scored.order)
+
+
+def as_kwargs(row: Scored, **more: Any) -> dict[str, Any]:
+    """The scoring part of a result row."""
+    return {
+        "score": row.score,
+        "path_score": row.path_score,
+        "features": row.features,
+        "raw": row.raw,
+        "adjustments": row.adjustments,
+        **more,
+    }

@@ -1,0 +1,24 @@
+"""Advisory locks of the feedback memory, held until the transaction ends.
+
+Order, everywhere: the policy (shared), the principal (`core.db.locks.lock_principal`), the idempotency key,
+activation rows by ascending source id, strength rows by ascending edge key. There is no other order, so there is
+no deadlock.
+"""
+
+from django.db import connection
+
+POLICY = "pg_advisory_xact_lock(1836085100, 0)"
+POLICY_SHARED = "pg_advisory_xact_lock_shared(1836085100, 0)"
+"""SQL. One lock for the memory policies of all workspaces (key space `mpol`): publishing is rare and waits."""
+
+
+def share_policy() -> None:
+    """Taken before a trace is saved: the policy that it reads next stays in effect until it is committed."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {POLICY_SHARED}")
+
+
+def hold_policy() -> None:
+    """Taken before a policy is published: no writer of activation or credits is under way, none begins."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {POLICY}")

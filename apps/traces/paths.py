@@ -1,0 +1,79 @@
+"""Paths by which the graph axis was reached: edge keys, and the verification before anything is credited.
+
+Only what was really traversed can be verified; a path that cannot is saved as none, never repaired.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from apps.core import canonical
+from apps.retrieval.schemas import Provenance
+from apps.traces.models import MAX_PATHS, MAX_STEPS
+
+CREDITABLE_KINDS = {"mention"}
+"""Kinds of edges that may gain strength. A mention goes from page to page of one repository."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A mention in its own direction, whichever way it was walked."""
+
+    repo: str
+    src: str
+    dst: str
+    kind: str
+
+    @property
+    def key(self) -> str:
+        """The unversioned edge key: the canonical JSON array [repo, src, dst, kind]."""
+        return canonical.dumps([self.repo, self.src, self.dst, self.kind]).decode()
+
+    def shown(self) -> dict[str, str]:
+        return {"repo": self.repo, "src": self.src, "dst": self.dst, "kind": self.kind}
+
+
+@dataclass(frozen=True, slots=True)
+class PageNode:
+    """A page as it was walked over, also one that the answer then cut; None in a path where it was missing."""
+
+    slug: str | None
+    provenance: Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A walk from a ranked row to a graph row: `nodes` has one more than `edges`."""
+
+    edges: tuple[Edge, ...]
+    nodes: tuple[PageNode | None, ...]
+
+
+def verified(
+    paths: Sequence[Path], *, identifiable: Callable[[Provenance], bool]
+) -> tuple[tuple[Edge, ...], ...]:
+    """The paths that may be saved, in the order given, at most four."""
+    good = [path.edges for path in paths if _is_verified(path, identifiable)]
+    return tuple(good[:MAX_PATHS])
+
+
+def _is_verified(path: Path, identifiable: Callable[[Provenance], bool]) -> bool:
+    if not 1 <= len(path.edges) <= MAX_STEPS or len(path.nodes) != len(path.edges) + 1:
+        return False
+    if not all(node is not None and _is_page(node, identifiable) for node in path.nodes):
+        return False
+    return all(
+        _joins(edge, before, after)
+        for edge, before, after in zip(path.edges, path.nodes, path.nodes[1:], strict=False)
+    )
+
+
+def _is_page(node: PageNode, identifiable: Callable[[Provenance], bool]) -> bool:
+    return node.provenance.type == "wiki_doc" and identifiable(node.provenance)
+
+
+def _joins(edge: Edge, before: PageNode | None, after: PageNode | None) -> bool:
+    if before is None or after is None or edge.kind not in CREDITABLE_KINDS:
+        return False
+    if not edge.repo == before.provenance.repo == after.provenance.repo:
+        return False
+    return (before.slug, after.slug) in {(edge.src, edge.dst), (edge.dst, edge.src)}

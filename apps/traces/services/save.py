@@ -1,0 +1,183 @@
+"""Saving a trace: its sources, paths and activation in one statement, so that all exist or none."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from apps.core import canonical
+from apps.core.db.sessions import current_principal
+from apps.core.ids import uuid7
+from apps.core.text import refused_by
+from apps.traces.activation import ADDED, ActivationView, upsert_sql
+from apps.traces.exceptions import SaveFailed
+from apps.traces.locks import share_policy
+from apps.traces.models import MAX_SOURCES
+from apps.traces.policy import PolicyInEffect, policy_in_effect
+from apps.traces.recording import RecordedSource, Recording
+
+MAX_CHARACTERS = 300_000
+"""Of the canonical JSON of request, settings and sources."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewTrace:
+    """An answer to be saved. `request` holds every field of the call but the query.
+
+    latency_ms: from the call to the saving. retrieval_receipt_id: written by the caller in the same transaction.
+    """
+
+    mode: str
+    query: str | None
+    request: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    scopes: tuple[str, ...] | None
+    recording: Recording
+    recorded_at: datetime
+    latency_ms: int
+    id: UUID = field(default_factory=uuid7)
+    retrieval_receipt_id: UUID | None = None
+    profile_id: UUID | None = None
+    context_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTrace:
+    """What the answer says of the saved trace. `activation` is by source id, as just written."""
+
+    id: UUID
+    recorded_at: datetime
+    expires_at: datetime
+    policy: PolicyInEffect
+    activation: Mapping[str, ActivationView]
+
+
+def save_trace(*, new: NewTrace) -> SavedTrace:
+    """Save a trace with its sources, paths and activation, in the session of its principal.
+
+    Raises SaveFailed beyond 300 sources or 300,000 characters.
+    """
+    principal = current_principal()
+    sources = [_source_row(source) for source in new.recording.sources]
+    _check_bounds(new, sources)
+    share_policy()
+    policy = policy_in_effect(principal.workspace_id)
+    expires_at = new.recorded_at + timedelta(days=policy.document.retention_days.trace)
+    params = _params(new, sources, policy, expires_at) | {
+        "principal": principal.principal_id,
+        "workspace": principal.workspace_id,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(SAVE, params)
+        rows = cursor.fetchall()
+    activation = {row[0]: ActivationView(*row[1:], as_of=new.recorded_at) for row in rows}
+    return SavedTrace(new.id, new.recorded_at, expires_at, policy, activation)
+
+
+def _check_bounds(new: NewTrace, sources: list[dict[str, Any]]) -> None:
+    if len(sources) > MAX_SOURCES:
+        raise SaveFailed("too many sources")
+    kept = {"request": dict(new.request), "settings": dict(new.settings), "sources": sources}
+    if len(canonical.dumps(kept).decode()) > MAX_CHARACTERS:
+        raise SaveFailed("too many characters")
+
+
+def _source_row(source: RecordedSource) -> dict[str, Any]:
+    """The source as JSON; absent members become NULL."""
+    row: dict[str, Any] = {
+        "source_id": source.source_id,
+        "repo": source.identity.repo,
+        "type": source.identity.type,
+        "identity": source.identity.identity,
+        "version": source.identity.version,
+        "content_source": source.identity.content_source,
+        "axes": list(source.axes),
+        "components": dict(source.components),
+        "location": source.location,
+        "node_id": str(source.node_id) if source.node_id else None,
+        "rank": source.rank,
+        "graph_rank": source.graph_rank,
+        "hop": source.hop,
+        "score": source.score,
+        "folded_under": source.folded_under,
+        "index_updated_at": source.index_updated_at,
+    }
+    if source.paths:
+        row["paths"] = [[edge.shown() | {"key": edge.key} for edge in path] for path in source.paths]
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def _params(
+    new: NewTrace, sources: list[dict[str, Any]], policy: PolicyInEffect, expires_at: datetime
+) -> dict[str, Any]:
+    memory = policy.document
+    placed = [row | {"id": str(uuid7()), "position": number} for number, row in enumerate(sources)]
+    steps = [
+        {"id": str(uuid7()), "source_row_id": row["id"], "path_no": path_no, "step": step} | edge
+        for row in placed
+        for path_no, path in enumerate(row.get("paths", ()))
+        for step, edge in enumerate(path)
+    ]
+    keeps_query = new.query is not None and refused_by(new.query) is None
+    return {
+        "id": new.id,
+        "recorded_at": new.recorded_at,
+        "mode": new.mode,
+        "query": new.query if keeps_query else None,
+        "request": json.dumps(new.request),
+        "settings": json.dumps(new.settings),
+        "recording": json.dumps(new.recording.document),
+        "scopes": list(new.scopes) if new.scopes is not None else None,
+        "source_count": len(sources),
+        "policy": policy.id,
+        "receipt": new.retrieval_receipt_id,
+        "profile": new.profile_id,
+        "latency_ms": new.latency_ms,
+        "context_tokens": new.context_tokens,
+        "expires_at": expires_at,
+        "sources": json.dumps(placed),
+        "steps": json.dumps(steps),
+        "ids": [uuid7() for _ in placed],
+        "source_ids": [row["source_id"] for row in placed],
+        "retrieved": [memory.increments.retrieved] * len(placed),
+        "usage": [0.0] * len(placed),
+        "retrieved_cap": memory.caps.retrieved,
+        "usage_cap": memory.caps.usage,
+        "half_life_s": memory.half_life_s,
+        "now": new.recorded_at,
+    }
+
+
+SAVE = f"""
+WITH trace AS (
+  INSERT INTO traces_trace (id, workspace_id, principal_id, recorded_at, mode, query, request, settings,
+    recording, scopes, source_count, policy_id, retrieval_receipt_id, profile_id, latency_ms, context_tokens,
+    retention_class, expires_at)
+  VALUES (%(id)s, %(workspace)s, %(principal)s, %(recorded_at)s, %(mode)s, %(query)s, %(request)s::jsonb,
+    %(settings)s::jsonb, %(recording)s::jsonb, %(scopes)s::text[], %(source_count)s, %(policy)s, %(receipt)s,
+    %(profile)s, %(latency_ms)s, %(context_tokens)s, 'trace', %(expires_at)s)
+), source AS (
+  INSERT INTO traces_source (id, workspace_id, principal_id, trace_id, position, source_id, repo, type, identity,
+    version, content_source, index_updated_at, node_id, axes, rank, graph_rank, hop, score, components, location,
+    folded_under)
+  SELECT s.id, %(workspace)s, %(principal)s, %(id)s, s.position, s.source_id, s.repo, s.type, s.identity,
+    s.version, s.content_source, s.index_updated_at, s.node_id, s.axes, s.rank, s.graph_rank, s.hop, s.score,
+    s.components, s.location, s.folded_under
+  FROM jsonb_to_recordset(%(sources)s::jsonb) AS s (
+    id uuid, position int2, source_id text, repo text, type text, identity jsonb, version text,
+    content_source text, index_updated_at text, node_id uuid, axes text[], rank int2, graph_rank int2, hop int2,
+    score float8, components jsonb, location text, folded_under int2)
+), step AS (
+  INSERT INTO traces_path_edge (id, workspace_id, principal_id, source_row_id, path_no, step, repo, src_slug,
+    dst_slug, kind, edge_key)
+  SELECT p.id, %(workspace)s, %(principal)s, p.source_row_id, p.path_no, p.step, p.repo, p.src, p.dst, p.kind,
+    p.key
+  FROM jsonb_to_recordset(%(steps)s::jsonb) AS p (
+    id uuid, source_row_id uuid, path_no int2, step int2, repo text, src text, dst text, kind text, key text)
+)
+{upsert_sql(ADDED)}
+"""
