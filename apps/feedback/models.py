@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 from django.db import models
 from django.db.models import Q
 
-from apps.core.db.rowpolicy import OwnerPolicy
-from apps.core.models import OwnedModel
+from apps.core.db.rowpolicy import OwnerPolicy, Unowned
+from apps.core.models import Declared, OwnedModel
 
 MAX_DELTA = 0.25
 MAX_STRENGTH = 5.0
@@ -111,3 +111,19 @@ class Credit(OwnedModel):
                 fields=["principal", "edge_key"], name="feedback_credit_active_edge", condition=Q(active=True)
             ),
         ]
+
+
+class LedgerRotation(Declared):
+    """Where the verification of the ledger stands. One row, moved by the verifying function alone."""
+
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    after = models.UUIDField(null=True, help_text="The last edge that was looked at; null before a round.")
+    drifted = models.BooleanField(default=False, help_text="Whether this round has found a drift.")
+
+    row_policy = Unowned("a place in a rotation: an id, no content")
+    retention: ClassVar[str] = "as long as the installation"
+    erasure: ClassVar[str] = "keep: names no principal"
+
+    class Meta:
+        db_table = "feedback_ledger_rotation"
+        constraints = [models.CheckConstraint(name="feedback_ledger_rotation_one", condition=Q(id=1))]

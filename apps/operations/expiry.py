@@ -17,7 +17,7 @@ An app registers a kind and its two functions in PostgreSQL:
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -51,6 +51,8 @@ class Expiry:
     """One registered kind. `interval`: how often its task drains it; `group`: which task that is.
 
     overdue_grace: how long rows may be overdue before it is an alarm: one interval passes between two runs.
+    expire: in place of the function in PostgreSQL, for what needs more than batch and cut-off; called with both
+    in the maintenance session of the batch, returns the counts.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Expiry:
     budget: timedelta = timedelta(seconds=600)
     group: str = ""
     overdue_grace: timedelta | None = None
+    expire: Callable[[int, datetime], Mapping[str, int]] | None = field(default=None)
     failed: Callable[[str], None] | None = field(default=None)
     drained: Callable[[], None] | None = field(default=None)
 
@@ -169,7 +172,10 @@ def _one_batch(kind: Expiry, state: Drained) -> dict[str, int]:
             "SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)",
             [_milliseconds(kind.statement_timeout), _milliseconds(kind.lock_timeout)],
         )
-        counts = _call(cursor, kind.expire_function, [state.batch, state.cutoff])
+        if kind.expire is not None:
+            counts = dict(kind.expire(state.batch, state.cutoff))
+        else:
+            counts = _call(cursor, kind.expire_function, [state.batch, state.cutoff])
         done = _progress(counts)
         cursor.execute("SELECT operations_expiry_moved(%s, %s, %s)", [kind.name, done, not done])
     return counts

@@ -20,6 +20,7 @@ from django.db import DatabaseError, connection, transaction
 from apps.core import audit, clock
 from apps.core.db.sessions import current_staff
 from apps.core.problems import Forbidden, InvalidRequest, NotFound, StateConflict, Unavailable, Unprocessable
+from apps.core.reasons import check_reason
 from apps.operations import alarms
 from apps.operations.models import HoldItem, LegalHold
 
@@ -27,6 +28,7 @@ logger = structlog.get_logger(__name__)
 
 Item = tuple[str, UUID]
 LONGEST_REASON = 500
+LONGEST_REFERENCE = 100
 MOST_ITEMS = 1000
 _CHECK = "SELECT operations_hold_check(%s, %s)"
 
@@ -146,6 +148,20 @@ def covers(kind: str, object_id: UUID) -> bool:
     return _check(((kind, object_id),))
 
 
+def held_ids(kind: str) -> list[UUID]:
+    """Every held object of a kind, asked under the lock, for deletions of many. In a maintenance session.
+
+    Raises HoldCheckFailed.
+    """
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT operations_held_ids(%s)", [kind])
+            return [row[0] for row in cursor.fetchall()]
+    except DatabaseError:
+        logger.error("hold_check_failed", code="hold_check_failed")
+        raise HoldCheckFailed from None
+
+
 def is_held(kind: str, object_id: UUID) -> bool:
     """The same for display: without a lock, so it may be outdated at once."""
     with connection.cursor() as cursor:
@@ -173,10 +189,8 @@ def alarm_failed_check(source: str) -> None:
 
 
 def _check_texts(reference: str, reason: str) -> None:
-    if not reference.strip() or len(reference) > 100:
-        raise InvalidRequest("A reference of 1 to 100 characters.", pointer="/reference")
-    if not reason.strip() or len(reason) > LONGEST_REASON:
-        raise InvalidRequest(f"A reason of 1 to {LONGEST_REASON} characters.", pointer="/reason")
+    check_reason(reference, pointer="/reference", longest=LONGEST_REFERENCE)
+    check_reason(reason, longest=LONGEST_REASON)
 
 
 def _check_items(workspace_id: UUID, items: Sequence[Item]) -> None:
@@ -213,5 +227,10 @@ def _find(hold_id: UUID) -> LegalHold:
 
 def _audit(action: str, hold: LegalHold, reason: str, items: int) -> None:
     audit.record(
-        f"operations.{action}", "operations.legalhold", hold.pk, reason=reason, details={"items": items}
+        f"operations.{action}",
+        "operations.legalhold",
+        hold.pk,
+        workspace=hold.workspace_id,
+        reason=reason,
+        details={"items": items},
     )

@@ -1,13 +1,18 @@
 """What operations keep for a fixed term and then drop. The terms stand in the functions in PostgreSQL.
 
-An app whose own rows have such a term (audit, certificates: 1826 days) adds a kind in the same way.
+An app whose own rows have such a term (certificates: 1826 days) adds a kind in the same way. Audit entries go
+after 1826 days, too; a chain is not cut past an entry that a legal hold covers.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+from apps.core import audit
+from apps.core.models.audit import DAYS_KEPT
+from apps.operations import holds
 from apps.operations.expiry import Expiry, register
 
 GROUP = "prune"
+AUDIT_ENTRY = "core.auditentry"
 # Deliveries before alarms, which they name; names sort in the order in which they are pruned.
 PRUNED = ("deliveries", "alarms", "samples", "newest_samples", "job_runs", "processes", "leases", "holds")
 
@@ -27,6 +32,21 @@ def register_prune(name: str, function: str) -> None:
     )
 
 
+def _prune_audit(batch: int, cutoff: datetime) -> dict[str, int]:
+    held = holds.held_ids(AUDIT_ENTRY)
+    return {"entries": audit.prune(cutoff=cutoff - timedelta(days=DAYS_KEPT), batch=batch, held=held)}
+
+
 def register_own() -> None:
     for name in PRUNED:
         register_prune(f"prune_{name}", f"operations_prune_{name}")
+    register(
+        Expiry(
+            "prune_audit",
+            interval=timedelta(days=1),
+            status_function=None,
+            group=GROUP,
+            budget=timedelta(minutes=5),
+            expire=_prune_audit,
+        )
+    )

@@ -113,6 +113,7 @@ class AuditEntry(Declared):
         ]
         indexes = [
             models.Index(fields=["workspace", "-recorded_at", "-id"], name="core_auditentry_newest"),
+            models.Index(fields=["-recorded_at", "-id"], name="core_auditentry_newest_of_all"),
             models.Index(fields=["object_type", "object_id", "-id"], name="core_auditentry_object"),
             models.Index(fields=["actor_user", "-recorded_at", "-id"], name="core_auditentry_actor"),
             models.Index(

@@ -5,7 +5,6 @@ from typing import Any
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
-from psycopg.types.json import Jsonb
 
 from apps.core import canonical
 from apps.core.ids import uuid7
@@ -44,9 +43,16 @@ class PublishDefaultPolicy(Operation):
         with schema_editor.connection.cursor() as cursor:
             cursor.execute(
                 "INSERT INTO core_storedpolicy (id, kind, version, document, reason, hash) "
-                "SELECT %s, %s, coalesce(max(version), 0) + 1, %s, %s, %s FROM core_storedpolicy "
+                "SELECT %s, %s, coalesce(max(version), 0) + 1, %s::jsonb, %s, %s FROM core_storedpolicy "
                 "WHERE kind = %s AND workspace_id IS NULL",
-                [uuid7(), self.kind, Jsonb(self.document), self.reason, self.hash, self.kind],
+                [
+                    uuid7(),
+                    self.kind,
+                    canonical.dumps(self.document).decode(),
+                    self.reason,
+                    self.hash,
+                    self.kind,
+                ],
             )
 
     def database_backwards(

@@ -47,29 +47,39 @@ PRUNE = """
   ) SELECT count(*) FROM gone
 """
 
-# One snapshot, so that credits and strengths of one moment are compared; nothing is locked or changed.
-DRIFT = """
-  WITH checked AS MATERIALIZED (
+# The next edges of the rotation, in one statement and so in one snapshot; nothing of them is locked or changed.
+VERIFY = """
+DECLARE place record;
+BEGIN
+  INSERT INTO public.feedback_ledger_rotation (id, drifted) VALUES (1, false) ON CONFLICT (id) DO NOTHING;
+  SELECT r.after, r.drifted INTO place FROM public.feedback_ledger_rotation r WHERE r.id = 1 FOR UPDATE;
+  WITH edges AS MATERIALIZED (
     SELECT s.id, s.principal_id, s.workspace_id, s.edge_key, s.strength, s.updated_at
-    FROM public.feedback_edge_strength s WHERE after IS NULL OR s.id > after
-    ORDER BY s.id LIMIT greatest(1, least(batch, 5000))
+    FROM public.feedback_edge_strength s WHERE place.after IS NULL OR s.id > place.after
+    ORDER BY s.id LIMIT greatest(1, least(batch, 20000))
   ), space AS MATERIALIZED (
     SELECT w.workspace_id, public.traces_half_life(w.workspace_id) AS half_life_s
-    FROM (SELECT DISTINCT workspace_id FROM checked) w
-  ), lent AS (
-    SELECT k.id, k.workspace_id, abs(k.strength - coalesce(sum(
-        public.traces_decay(c.delta, c.credited_at, k.updated_at, space.half_life_s)), 0)) AS drift
-    FROM checked k JOIN space USING (workspace_id)
+    FROM (SELECT DISTINCT e.workspace_id FROM edges e) w
+  ), compared AS (
+    SELECT e.id, e.workspace_id, abs(e.strength - coalesce(sum(
+        public.traces_decay(c.delta, c.credited_at, e.updated_at, space.half_life_s)), 0)) AS drift
+    FROM edges e JOIN space USING (workspace_id)
     LEFT JOIN public.feedback_credit c
-      ON c.principal_id = k.principal_id AND c.edge_key = k.edge_key AND c.active
-    GROUP BY k.id, k.workspace_id, k.strength
+      ON c.principal_id = e.principal_id AND c.edge_key = e.edge_key AND c.active
+    GROUP BY e.id, e.workspace_id, e.strength
   )
-  SELECT count(*), (SELECT last.id FROM checked last ORDER BY last.id DESC LIMIT 1),
-    coalesce(max(lent.drift), 0),
+  SELECT count(*), (SELECT last.id FROM edges last ORDER BY last.id DESC LIMIT 1),
+    coalesce(max(compared.drift), 0),
     coalesce((SELECT jsonb_object_agg(found.workspace_id, found.edges) FROM (
-      SELECT l.workspace_id, count(*) AS edges FROM lent l WHERE l.drift > 1e-9 GROUP BY l.workspace_id) found),
-      '{}'::jsonb)
-  FROM lent
+      SELECT o.workspace_id, count(*) AS edges FROM compared o WHERE o.drift > 1e-9 GROUP BY 1) found), '{}')
+  INTO checked, last_id, worst, drifted FROM compared;
+  clean_round := checked < batch AND NOT place.drifted AND drifted = '{}';
+  UPDATE public.feedback_ledger_rotation r SET
+    after = CASE WHEN checked < batch THEN NULL ELSE last_id END,
+    drifted = CASE WHEN checked < batch THEN false ELSE place.drifted OR verify.drifted <> '{}' END
+  FROM (SELECT feedback_verify_ledger.drifted) verify WHERE r.id = 1;
+  RETURN NEXT;
+END
 """
 
 HOLDS_CREDIT = """
@@ -110,12 +120,12 @@ class Migration(migrations.Migration):
             execute=("memory_maintenance",),
         ),
         DefineFunction(
-            "feedback_ledger_drift",
-            "after uuid, batch int",
-            "TABLE (checked bigint, last_id uuid, worst float8, drifted jsonb)",
-            DRIFT,
-            volatility="STABLE",
-            execute=("memory_monitor",),
+            "feedback_verify_ledger",
+            "batch int",
+            "TABLE (checked bigint, last_id uuid, worst float8, drifted jsonb, clean_round boolean)",
+            VERIFY,
+            language="plpgsql",
+            execute=("memory_maintenance",),
         ),
         DefineFunction(
             "feedback_holds_credit",

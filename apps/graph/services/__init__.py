@@ -1,5 +1,6 @@
 """All writes of the memory graph."""
 
+from .bulk import import_passages
 from .items import PassageItem, PassageResult
 from .passages import delete_passages, write_passages
 from .vectors import Backfill, embed_missing
@@ -10,5 +11,6 @@ __all__ = [
     "PassageResult",
     "delete_passages",
     "embed_missing",
+    "import_passages",
     "write_passages",
 ]

@@ -125,5 +125,10 @@ def _find(destination_id: UUID) -> Destination:
 def _audit(action: str, destination: Destination, reason: str) -> None:
     details: dict[str, Any] = {"kind": destination.kind, "use": destination.use, "active": destination.active}
     audit.record(
-        f"operations.{action}", "operations.destination", destination.pk, reason=reason, details=details
+        f"operations.{action}",
+        "operations.destination",
+        destination.pk,
+        workspace=destination.workspace_id,
+        reason=reason,
+        details=details,
     )

@@ -13,7 +13,8 @@ from django.db.models import Q, QuerySet
 from apps.core import audit, clock
 from apps.core.db.sessions import current, current_staff
 from apps.core.ids import uuid7
-from apps.core.problems import InvalidRequest, NotFound
+from apps.core.problems import NotFound
+from apps.core.reasons import check_reason
 from apps.operations.alarms import notices
 from apps.operations.models import Alarm
 from apps.operations.models.alarms import Notice
@@ -63,8 +64,7 @@ def settle(*, source: str, readings: Mapping[str, Details], workspace: UUID | No
 def acknowledge(*, alarm_id: UUID, reason: str) -> Alarm:
     """A human has taken it up: no more repeats. In a staff session with `operate_collection`."""
     staff = current_staff()
-    if not reason.strip() or len(reason) > LONGEST_REASON:
-        raise InvalidRequest(f"A reason of 1 to {LONGEST_REASON} characters.", pointer="/reason")
+    check_reason(reason, longest=LONGEST_REASON)
     with transaction.atomic():
         alarm = Alarm.objects.select_for_update().filter(pk=alarm_id).first()
         if alarm is None:
@@ -76,6 +76,7 @@ def acknowledge(*, alarm_id: UUID, reason: str) -> Alarm:
             "operations.acknowledge_alarm",
             "operations.alarm",
             alarm.pk,
+            workspace=alarm.workspace_id,
             reason=reason,
             details={"source": alarm.source, "code": alarm.reason},
         )

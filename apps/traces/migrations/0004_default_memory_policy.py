@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from apps.core.policies.operations import PublishDefaultPolicy
+from apps.core.policies.migration import PublishDefaultPolicy
 
 BOUNDS = """
   kind <> 'memory' OR (

@@ -1,0 +1,447 @@
+"""Stored policies: appended in order, published by who may, ruling from their time."""
+
+from datetime import timedelta
+from typing import Annotated, Any
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+from django.db.migrations.state import ProjectState
+from psycopg.types.json import Jsonb
+from pydantic import Field
+
+from apps.core import clock
+from apps.core.db.sessions import SessionError, principal_session, staff_session
+from apps.core.ids import uuid7
+from apps.core.models import AuditEntry, StoredPolicy
+from apps.core.policies import (
+    Change,
+    Kind,
+    PolicyMissing,
+    current_policy,
+    differences,
+    document_of,
+    kind_named,
+    newest_version,
+    policy_hash,
+    policy_versions,
+    preview_policy,
+    publish_policy,
+    register_kind,
+    registered_kinds,
+    stored_document,
+    unregister_kind,
+)
+from apps.core.policies.migration import PublishDefaultPolicy
+from apps.core.problems import (
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    StaleVersion,
+    StateConflict,
+    VersionRequired,
+)
+from apps.core.schemas import StrictModel
+from tests.support.factories import make_staff, make_superuser, make_world
+
+pytestmark = pytest.mark.django_db
+
+NAME = "trial"
+
+
+class Days(StrictModel):
+    trace: Annotated[int, Field(ge=1, le=90)] = 90
+    text: Annotated[int, Field(ge=1, le=90)] = 30
+
+
+class Trial(StrictModel):
+    half_life_s: Annotated[float, Field(gt=0)] = 3600.0
+    weights: list[float] = [0.5, 0.5]
+    retention_days: Days = Days()
+
+
+DEFAULT = stored_document(Trial())
+
+
+def refuse_zero_weights(change: Change) -> None:
+    if change.changes("/weights") and not any(change.after.weights):  # type: ignore[attr-defined]
+        raise StateConflict("Some weight has to be there", code="policy_fixed")
+
+
+@pytest.fixture(autouse=True)
+def kind(db, owner_connection):
+    """A kind of the test's own, with the default that its migration would have written."""
+    found = Kind(
+        name=NAME,
+        model=Trial,
+        default=Trial(),
+        permission="manage_profiles",
+        field_permissions={"/retention_days": "review_retention"},
+        refusal=refuse_zero_weights,
+        preview=lambda change: {"changed": len(change.fields)},
+    )
+    owner_connection.execute("DELETE FROM core_storedpolicy WHERE kind = %s", [NAME])
+    insert_default(owner_connection)
+    register_kind(found)
+    yield found
+    unregister_kind(NAME)
+    owner_connection.execute("DELETE FROM core_storedpolicy WHERE kind = %s AND workspace_id IS NULL", [NAME])
+
+
+def insert_default(owner):
+    owner.execute(
+        "INSERT INTO core_storedpolicy (id, kind, version, document, reason, hash) VALUES (%s, %s, 1, %s, '', %s)",
+        [uuid7(), NAME, Jsonb(DEFAULT), policy_hash(NAME, DEFAULT)],
+    )
+
+
+def publish(user, workspace, document=None, **more):
+    with staff_session(user):
+        return publish_within(workspace, document, **more)
+
+
+def publish_within(workspace, document=None, *, if_match="newest", reason="for the test", **more):
+    workspace_id = workspace.pk if workspace else None
+    if if_match == "newest":
+        newest = newest_version(workspace_id, NAME) or current_policy(None, NAME)
+        if_match = newest.hash
+    return publish_policy(
+        workspace_id=workspace_id,
+        kind=NAME,
+        document=DEFAULT | (document or {}),
+        if_match=if_match,
+        reason=reason,
+        **more,
+    )
+
+
+def count(admin, workspace):
+    return admin.execute(
+        "SELECT count(*) FROM core_storedpolicy WHERE workspace_id = %s", [workspace.pk]
+    ).fetchone()[0]
+
+
+def test_without_a_version_of_its_own_a_workspace_follows_the_default():
+    world = make_world()
+    with principal_session(world.principal):
+        row = current_policy(world.workspace.pk, NAME)
+        assert (row.workspace_id, row.version) == (None, 1)
+        assert document_of(row) == Trial()
+        with pytest.raises(PolicyMissing):
+            current_policy(world.workspace.pk, "no-such-kind")
+
+
+def test_a_published_version_rules_at_once_and_older_ids_stay():
+    world, other = make_world(), make_world()
+    manager = make_staff(world.workspace, "manage_profiles")
+    first = publish(manager, world.workspace, {"half_life_s": 60.0})
+    second = publish(manager, world.workspace, {"half_life_s": 90.0})
+    assert (first.version, second.version) == (1, 2)
+    with principal_session(world.principal):
+        row = current_policy(world.workspace.pk, NAME)
+        assert row.pk == second.pk
+        assert document_of(row) == Trial(half_life_s=90.0)
+        assert StoredPolicy.objects.get(pk=first.pk).document["half_life_s"] == 60.0
+    with principal_session(other.principal):
+        assert current_policy(other.workspace.pk, NAME).version == 1
+        assert not StoredPolicy.objects.filter(pk=first.pk).exists()
+    with staff_session(manager):
+        assert [row.pk for row in policy_versions(world.workspace.pk, NAME)] == [second.pk, first.pk]
+
+
+def test_a_version_for_later_waits_and_then_rules(admin_connection):
+    world = make_world()
+    manager = make_staff(world.workspace, "manage_profiles")
+    later = clock.now() + timedelta(hours=1)
+    row = publish(manager, world.workspace, {"half_life_s": 60.0}, effective_from=later)
+    with principal_session(world.principal):
+        assert current_policy(world.workspace.pk, NAME).workspace_id is None
+    assert row.effective_from == later
+    with pytest.raises(StateConflict) as refused:
+        publish(manager, world.workspace, {"half_life_s": 90.0})
+    assert refused.value.document()["code"] == "policy_scheduled"
+    publish(manager, world.workspace, {"half_life_s": 90.0}, effective_from=later + timedelta(microseconds=1))
+
+
+def test_one_statement_and_one_index_answer_which_version_rules(django_assert_num_queries):
+    world = make_world()
+    with principal_session(world.principal):
+        with django_assert_num_queries(1) as captured:
+            current_policy(world.workspace.pk, NAME)
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off")
+            cursor.execute("EXPLAIN " + captured.captured_queries[0]["sql"])
+            plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert plan.count("Index Scan using core_storedpolicy_") == 2
+    assert "Seq Scan" not in plan
+
+
+@pytest.mark.parametrize(
+    ("document", "where"),
+    [
+        ({"unknown": 1}, "/unknown"),
+        ({"half_life_s": 0}, "/half_life_s"),
+        ({"half_life_s": "60"}, "/half_life_s"),
+        ({"half_life_s": float("nan")}, "/half_life_s"),
+        ({"retention_days": {"trace": 91}}, "/retention_days/trace"),
+        ({"retention_days": {"trace": 0.5}}, "/retention_days/trace"),
+        ({"retention_days": {"more": 5}}, "/retention_days/more"),
+    ],
+)
+def test_a_bad_document_is_refused_and_nothing_is_appended(admin_connection, document, where):
+    world = make_world()
+    manager = make_staff(world.workspace, "manage_profiles", "review_retention")
+    with pytest.raises(InvalidRequest) as refused:
+        publish(manager, world.workspace, document)
+    assert refused.value.pointer == where
+    with staff_session(manager):
+        assert not policy_versions(world.workspace.pk, NAME).exists()
+
+
+def refusals(world):
+    manager = make_staff(world.workspace, "manage_profiles")
+    reviewer = make_staff(world.workspace, "review_retention")
+    reader = make_staff(world.workspace, "view_traces")
+    stranger = make_staff(make_world().workspace, "manage_profiles")
+    past = clock.now() - timedelta(seconds=5)
+    days = {"retention_days": {"trace": 30, "text": 30}}
+    life = {"half_life_s": 60.0}
+    return [
+        (manager, life, {"if_match": None}, VersionRequired),
+        (manager, life, {"if_match": "0" * 64}, StaleVersion),
+        (manager, life, {"effective_from": past}, InvalidRequest),
+        (manager, life, {"reason": " "}, InvalidRequest),
+        (manager, life, {"reason": "password=hunter2"}, InvalidRequest),
+        (manager, days, {}, Forbidden),
+        (manager, days | life, {}, Forbidden),
+        (reviewer, life, {}, Forbidden),
+        (reviewer, days | life, {}, Forbidden),
+        (reader, life, {}, Forbidden),
+        (stranger, life, {"if_match": policy_hash(NAME, DEFAULT)}, NotFound),
+        (make_superuser(), life, {"if_match": policy_hash(NAME, DEFAULT)}, NotFound),
+        (manager, {"weights": [0.0, 0.0]}, {}, StateConflict),
+    ]
+
+
+def test_whatever_is_refused_appends_nothing():
+    world = make_world()
+    auditor = make_staff(world.workspace, "audit")
+    for user, document, more, problem in refusals(world):
+        with pytest.raises(problem):
+            publish(user, world.workspace, document, **more)
+        with staff_session(auditor):
+            assert not policy_versions(world.workspace.pk, NAME).exists()
+            assert not AuditEntry.objects.filter(action="core.publish_policy").exists()
+
+
+def test_each_field_asks_for_its_grant():
+    world = make_world()
+    reviewer = make_staff(world.workspace, "review_retention")
+    both = make_staff(world.workspace, "review_retention", "manage_profiles")
+    row = publish(reviewer, world.workspace, {"retention_days": {"trace": 30, "text": 30}})
+    assert row.document["retention_days"]["trace"] == 30
+    assert publish(both, world.workspace, {"half_life_s": 5.0}).version == 2
+    with pytest.raises(Forbidden) as refused:
+        publish(reviewer, world.workspace, {"half_life_s": 6.0})
+    assert refused.value.pointer == "/half_life_s"
+
+
+def test_the_default_belongs_to_superusers():
+    world = make_world()
+    manager = make_staff(world.workspace, "manage_profiles", "review_retention")
+    with pytest.raises(Forbidden):
+        publish(manager, None, {"half_life_s": 60.0})
+    row = publish(make_superuser(), None, {"half_life_s": 60.0})
+    assert (row.workspace_id, row.version) == (None, 2)
+    with principal_session(world.principal):
+        assert current_policy(world.workspace.pk, NAME).pk == row.pk
+
+
+def test_the_version_is_the_content_that_the_author_saw():
+    world = make_world()
+    manager = make_staff(world.workspace, "manage_profiles")
+    seen = policy_hash(NAME, DEFAULT)
+    publish(manager, world.workspace, {"half_life_s": 60.0}, if_match=seen)
+    with pytest.raises(StaleVersion) as refused:
+        publish(manager, world.workspace, {"half_life_s": 90.0}, if_match=seen)
+    now = policy_hash(NAME, DEFAULT | {"half_life_s": 60.0})
+    assert refused.value.document()["version"] == now
+    publish(manager, world.workspace, {"half_life_s": 90.0}, if_match=now)
+
+
+def test_publishing_what_is_there_already_is_refused_but_a_workspace_may_hold_on_to_the_default():
+    world = make_world()
+    manager = make_staff(world.workspace, "manage_profiles")
+    assert publish(manager, world.workspace).document == DEFAULT
+    with pytest.raises(StateConflict) as refused:
+        publish(manager, world.workspace)
+    assert refused.value.document()["code"] == "policy_unchanged"
+
+
+def test_a_version_is_audited_with_hashes_and_pointers():
+    world = make_world()
+    manager = make_staff(world.workspace, "manage_profiles")
+    row = publish(manager, world.workspace, {"half_life_s": 60.0}, reason="slower decay")
+    with staff_session(manager):
+        entry = AuditEntry.objects.get(action="core.publish_policy")
+    assert (entry.object_type, entry.object_id) == ("core.storedpolicy", str(row.pk))
+    assert (entry.before_sha256, entry.after_sha256) == (policy_hash(NAME, DEFAULT), row.hash)
+    assert entry.details == {"kind": NAME, "version": 1, "changed": ["/half_life_s"]}
+    assert entry.reason == "slower decay"
+    assert row.author_id == manager.pk
+
+
+def test_a_preview_says_what_publishing_would_do_and_writes_nothing():
+    world = make_world()
+    manager = make_staff(world.workspace, "manage_profiles")
+    with staff_session(manager):
+        good = preview_policy(
+            workspace_id=world.workspace.pk, kind=NAME, document=DEFAULT | {"half_life_s": 60.0}
+        )
+        assert good.version == policy_hash(NAME, DEFAULT)
+        assert (good.refusal, good.effect) == (None, {"changed": 1})
+        assert [(c.pointer, c.before, c.after) for c in good.change.fields] == [
+            ("/half_life_s", 3600.0, 60.0)
+        ]
+        for change in ({"weights": [0.0]}, {"retention_days": {"trace": 5, "text": 5}}):
+            refused = preview_policy(workspace_id=world.workspace.pk, kind=NAME, document=DEFAULT | change)
+            assert refused.refusal is not None
+        assert not policy_versions(world.workspace.pk, NAME).exists()
+
+
+def test_a_kind_that_takes_effect_at_once_has_no_later(kind):
+    world = make_world()
+    manager = make_staff(world.workspace, "manage_profiles")
+    register_kind(Kind(**{**vars(kind), "scheduled": False}))
+    with pytest.raises(InvalidRequest) as refused:
+        publish(
+            manager, world.workspace, {"half_life_s": 6.0}, effective_from=clock.now() + timedelta(hours=1)
+        )
+    assert refused.value.pointer == "/effective_from"
+
+
+def test_the_lock_of_a_kind_is_taken_before_anything_is_read(kind):
+    world = make_world()
+    manager = make_staff(world.workspace, "manage_profiles")
+    taken: list[str] = []
+    register_kind(Kind(**{**vars(kind), "lock": lambda: taken.append("lock")}))
+    publish(manager, world.workspace, {"half_life_s": 6.0})
+    assert taken == ["lock"]
+
+
+def test_only_staff_publish():
+    world = make_world()
+    with pytest.raises(SessionError), principal_session(world.principal):
+        publish_within(world.workspace, {"half_life_s": 5.0})
+
+
+def test_two_apps_cannot_register_one_kind(kind):
+    class Other(StrictModel):
+        pass
+
+    with pytest.raises(ValueError):
+        register_kind(Kind(name=NAME, model=Other, default=Other(), permission="curate"))
+    assert kind in registered_kinds()
+    with pytest.raises(NotFound) as refused:
+        kind_named("no")
+    assert refused.value.document()["code"] == "unknown_policy_kind"
+
+
+# --- the database is the last defence ---
+
+
+def row_values(workspace_id: Any, author: Any, **more: Any) -> dict[str, Any]:
+    return {
+        "workspace_id": workspace_id,
+        "kind": NAME,
+        "version": 1,
+        "document": DEFAULT,
+        "author_id": author,
+        "hash": policy_hash(NAME, DEFAULT),
+    } | more
+
+
+def test_the_database_refuses_a_past_disordered_or_borrowed_version():
+    world = make_world()
+    manager = make_staff(world.workspace, "manage_profiles")
+    reader = make_staff(world.workspace, "view_traces")
+    now = clock.now()
+    publish(manager, world.workspace, {"half_life_s": 5.0}, effective_from=now + timedelta(hours=1))
+    own = world.workspace.pk
+    refused = [
+        (manager, row_values(own, manager.pk, version=2, effective_from=now - timedelta(seconds=5))),
+        (manager, row_values(own, manager.pk, version=2)),
+        (manager, row_values(own, manager.pk, version=2, effective_from=now + timedelta(hours=1))),
+        (manager, row_values(own, manager.pk, version=1, effective_from=now + timedelta(hours=2))),
+        (manager, row_values(own, manager.pk, version=3, effective_from=now + timedelta(hours=2))),
+        (manager, row_values(own, reader.pk, version=2, effective_from=now + timedelta(hours=2))),
+        (manager, row_values(None, manager.pk, version=2, effective_from=now + timedelta(hours=2))),
+        (reader, row_values(own, reader.pk, version=2, effective_from=now + timedelta(hours=2))),
+        (manager, row_values(make_world().workspace.pk, manager.pk)),
+    ]
+    for user, values in refused:
+        with pytest.raises(DatabaseError), staff_session(user), transaction.atomic():
+            StoredPolicy.objects.create(**values)
+    with staff_session(manager):
+        good = row_values(own, manager.pk, version=2, effective_from=now + timedelta(hours=2))
+        assert StoredPolicy.objects.create(**good).version == 2
+
+
+@pytest.mark.parametrize(
+    "sql", ["UPDATE core_storedpolicy SET reason = 'x'", "DELETE FROM core_storedpolicy"]
+)
+def test_no_session_changes_or_deletes_a_version(sql):
+    world = make_world()
+    manager = make_staff(world.workspace, "manage_profiles", "review_retention", "operate_collection")
+    for session in (lambda: staff_session(manager), lambda: principal_session(world.principal)):
+        with (
+            pytest.raises(DatabaseError, match="permission denied"),
+            session(),
+            connection.cursor() as cursor,
+        ):
+            cursor.execute(sql)
+
+
+def test_not_even_the_owner_changes_a_version(owner_connection):
+    with pytest.raises(Exception, match="does not change"):
+        owner_connection.execute("UPDATE core_storedpolicy SET reason = 'x'")
+
+
+# --- the migration operation ---
+
+
+class _Editor:
+    """A schema editor on the owner's connection, as migrations have it."""
+
+    def __init__(self, owner):
+        self.connection = owner
+
+
+def test_a_migration_writes_and_takes_back_a_default(owner_connection):
+    document = DEFAULT | {"half_life_s": 7.0}
+    operation = PublishDefaultPolicy(NAME, document, "A better number.")
+    state = ProjectState()
+    operation.database_forwards("core", _Editor(owner_connection), state, state)  # type: ignore[arg-type]
+    rows = owner_connection.execute(
+        "SELECT version, document, hash FROM core_storedpolicy WHERE kind = %s ORDER BY version", [NAME]
+    ).fetchall()
+    assert rows[1] == (2, document, policy_hash(NAME, document))
+    operation.database_backwards("core", _Editor(owner_connection), state, state)  # type: ignore[arg-type]
+    assert owner_connection.execute(
+        "SELECT count(*) FROM core_storedpolicy WHERE kind = %s", [NAME]
+    ).fetchone() == (1,)
+    name, args, more = operation.deconstruct()
+    assert (name, PublishDefaultPolicy(*args, **more).hash) == ("PublishDefaultPolicy", operation.hash)
+
+
+def test_differences_are_the_leaves():
+    found = list(
+        differences({"a": 1, "b": {"c": [1, 2], "d": 1.0}}, {"a": 1, "b": {"c": [2, 1], "d": 1}, "e": None})
+    )
+    assert [(change.pointer, change.before, change.after) for change in found] == [("/b/c", [1, 2], [2, 1])]
+
+
+def test_the_registered_default_is_the_one_that_migrations_wrote():
+    with staff_session(make_superuser()):
+        for found in registered_kinds():
+            if found.name != NAME:
+                assert current_policy(None, found.name).document == stored_document(found.default)
