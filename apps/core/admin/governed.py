@@ -7,7 +7,7 @@ The service that acts writes the audit entry, in the same transaction.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from django import forms
@@ -21,7 +21,9 @@ from django.utils.html import format_html
 from django.views import View
 
 from apps.core import canonical, ui
-from apps.core.problems import NotFound, Problem, StaleVersion
+from apps.core.admin.trail import own_last_entry
+from apps.core.problems import InvalidRequest, NotFound, Problem, StaleVersion
+from apps.core.reasons import check_reason
 
 MOST_SELECTED = 500
 WORD_FROM = 1000
@@ -40,16 +42,10 @@ class ReasonForm(forms.Form):
 
     def clean_reason(self) -> str:
         reason: str = self.cleaned_data["reason"]
-        if refused(reason):
-            raise forms.ValidationError("This looks like a credential or personal data. Say it without.")
-        return reason
-
-
-def refused(text: str) -> bool:
-    """Whether the filter of stored free text refuses it."""
-    from apps.core.text import refused_by
-
-    return refused_by(text) is not None
+        try:
+            return check_reason(reason, required=False)
+        except InvalidRequest as refusal:
+            raise forms.ValidationError(refusal.detail or refusal.title) from refusal
 
 
 @dataclass(frozen=True)
@@ -58,6 +54,7 @@ class Preview:
 
     summary: one sentence with numbers. parts: tables that show it. confirm: the act and its size, on the button.
     state: names and shown values of everything the person decides on; its hash binds the POST to this preview.
+    bound: the version that the service itself checks, where it gives one.
     size: rows touched; over 1,000, or when `irreversible`, the word `erase` must be typed.
     """
 
@@ -68,10 +65,11 @@ class Preview:
     size: int = 0
     irreversible: bool = False
     word: str = ""
+    bound: str = ""
 
     @property
     def version(self) -> str:
-        return canonical.checksum(dict(self.state))
+        return self.bound or canonical.checksum(dict(self.state))
 
     @property
     def typed(self) -> str:
@@ -193,6 +191,8 @@ class GovernedAction(View):
         return bool(preview.typed) and request.POST.get("word", "").strip() != preview.typed
 
     def _finish(self, request: HttpRequest, done: Done) -> HttpResponseBase:
+        if done.audit_id is None:
+            done = replace(done, audit_id=own_last_entry(request))
         in_dialog = "X-Gov-Dialog" in request.headers
         if done.revealed is not None:
             context = {

@@ -1,42 +1,33 @@
 """What staff may do to a trace: reveal its query, hold it, erase it, reverse an outcome.
 
-Each acts as the principal through `act_for`, by the same services as the API, with the audit entry in the same
-transaction.
+The services act as the principal through `act_for` and write the audit entry in the same transaction.
 """
 
 from typing import Any
-from uuid import UUID
 
 from django import forms
 from django.http import Http404, HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from apps.core import audit, clock, ui
+from apps.core import clock, ui
 from apps.core.admin import BulkAction, Done, GovernedAction, Preview, ReasonForm
-from apps.core.db.sessions import act_for
-from apps.core.ids import uuid7
-from apps.core.problems import StateConflict
 from apps.feedback.credits import edge_of
-from apps.feedback.models import Credit, EdgeStrength
-from apps.feedback.services.outcomes import Outcome, record_outcome
+from apps.feedback.models import Credit
+from apps.feedback.services.staff import preview_reversal, reverse_outcome
 from apps.operations.admin.holds import PlaceHold
-from apps.traces.decay import decay
 from apps.traces.models import ActionReceipt, ReceiptKind, Trace, TraceSource, Use
-from apps.traces.policy import policy_in_effect
-from apps.traces.services.erase import erase_trace
+from apps.traces.services.staff import erase_trace_of_principal, reveal_query
 
 
-def reveal(trace: Trace, reason: str) -> tuple[Any, UUID]:
-    """The query of a trace for this answer alone, and the audit entry. Never stored anywhere else."""
-    with act_for(trace.principal_id, "reveal_text"):
-        query = Trace.objects.filter(pk=trace.pk).values_list("query", flat=True).first()
-        entry = audit.record("traces.reveal_query", "traces.trace", trace.pk, reason=reason)
-    if query is not None:
-        return ui.LongText(query), entry
-    if trace.query_erased_at:
-        return format_html("Erased at {}.", ui.when(trace.query_erased_at)), entry
-    return "Not kept: the text filter refused it, or the call had none.", entry
+def reveal(trace: Trace, reason: str) -> Any:
+    """The query of a trace for this answer alone. Never stored anywhere else."""
+    found = reveal_query(trace_id=trace.pk, reason=reason)
+    if found.text is not None:
+        return ui.LongText(found.text)
+    if found.erased_at:
+        return format_html("Erased at {}.", ui.when(found.erased_at))
+    return "Not kept: the text filter refused it, or the call had none."
 
 
 class RevealQuery(GovernedAction):
@@ -55,8 +46,8 @@ class RevealQuery(GovernedAction):
         return Preview(summary, "Reveal 1 query", {"erased": str(bool(obj.query_erased_at))})
 
     def act(self, request: HttpRequest, obj: Any, data: dict[str, Any], preview: Preview) -> Done:
-        text, entry = reveal(obj, data["reason"])
-        return Done(f"Revealed by you at {clock.now():%H:%M:%S} UTC.", audit_id=entry, revealed=text)
+        text = reveal(obj, data["reason"])
+        return Done(f"Revealed by you at {clock.now():%H:%M:%S} UTC.", revealed=text)
 
 
 class RevealQueries(BulkAction):
@@ -125,12 +116,8 @@ class EraseTrace(GovernedAction):
         )
 
     def act(self, request: HttpRequest, obj: Any, data: dict[str, Any], preview: Preview) -> Done:
-        with act_for(obj.principal_id, "review_retention"):
-            erase_trace(trace_id=obj.pk)
-            entry = audit.record(
-                "traces.erase", "traces.trace", obj.pk, reason=data["reason"], details={"rows": preview.size}
-            )
-        return Done(f"Erased {preview.size} rows.", self.model_admin.url("changelist"), entry)
+        erase_trace_of_principal(trace_id=obj.pk, reason=data["reason"])
+        return Done(f"Erased {preview.size} rows.", self.model_admin.url("changelist"))
 
 
 class ReversalForm(ReasonForm):
@@ -173,23 +160,19 @@ class ReverseOutcome(GovernedAction):
         return f"Reverse the outcome of receipt {str(self.receipt.pk)[-7:]}"
 
     def preview(self, request: HttpRequest, obj: Any, form: ReasonForm) -> Preview:
-        now = clock.now()
-        half_life_s = policy_in_effect(obj.workspace_id).document.half_life_s
-        credits = list(Credit.objects.filter(receipt_id=self.receipt.pk, active=True).order_by("edge_key"))
-        keys = [credit.edge_key for credit in credits]
-        edges = EdgeStrength.objects.filter(principal_id=obj.principal_id, edge_key__in=keys)
-        strengths = {edge.edge_key: edge for edge in edges}
-        rows, state = [], {}
-        for credit in credits:
-            edge = strengths.get(credit.edge_key)
-            held = decay(edge.strength, edge.updated_at, now, half_life_s) if edge else 0.0
-            removed = decay(credit.delta, credit.credited_at, now, half_life_s)
-            name = edge_name(credit.edge_key)
-            rows.append(
-                ui.Record([name, ui.score(held), ui.signed(-removed, 4), ui.score(max(0.0, held - removed))])
+        seen = preview_reversal(receipt_id=self.receipt.pk)
+        edges = [edge for edge in seen.edges if edge.active]
+        rows = [
+            ui.Record(
+                [
+                    edge_name(edge.edge_key),
+                    ui.score(edge.strength),
+                    ui.signed(-edge.removed, 4),
+                    ui.score(edge.after),
+                ]
             )
-            written = f", strength {edge.strength:.10f} as of {clock.iso(edge.updated_at)}" if edge else ""
-            state[name] = f"credit {credit.delta:.10f}{written}"
+            for edge in edges
+        ]
         columns = [
             ui.Column("edge", "main"),
             *(ui.Column(name, "num") for name in ("now", "removed", "after")),
@@ -198,27 +181,25 @@ class ReverseOutcome(GovernedAction):
             "Edges that lose strength", columns, rows, empty=SafeString("<p>No active credit.</p>")
         )
         who = obj.principal.display_name or obj.principal.subject
-        summary = f"Touches {len(credits)} edges of principal {who}, 1 trace. A reversal is not reversible."
-        return Preview(summary, f"Reverse {len(credits)} credits", state, [table])
+        summary = f"Touches {len(edges)} edges of principal {who}, 1 trace. A reversal is not reversible."
+        state = {edge_name(key): _state_words(rest) for key, *rest in seen.state}
+        return Preview(summary, f"Reverse {len(edges)} credits", state, [table], bound=seen.version)
 
     def act(self, request: HttpRequest, obj: Any, data: dict[str, Any], preview: Preview) -> Done:
-        if not preview.state:
-            raise StateConflict("Nothing of this confirmation is active any more.")
-        outcome = Outcome(
-            kind=ReceiptKind(data["outcome"]), reason=data["reason"], confirmation_id=str(self.receipt.pk)
+        answer = reverse_outcome(
+            receipt_id=self.receipt.pk,
+            kind=ReceiptKind(data["outcome"]),
+            reason=data["reason"],
+            version=preview.version,
         )
-        with act_for(obj.principal_id, "curate"):
-            answer = record_outcome(trace_id=obj.pk, idempotency_key=f"staff-{uuid7()}", outcome=outcome)
-            entry = audit.record(
-                "feedback.reverse_outcome",
-                "traces.trace",
-                obj.pk,
-                reason=data["reason"],
-                before=preview.version,
-                after=answer,
-                details={"receipt": answer["receipt_id"], "credits": len(answer["changes"])},
-            )
-        return Done(f"Reversed {len(answer['changes'])} credits.", audit_id=entry)
+        return Done(f"Reversed {len(answer['changes'])} credits.")
+
+
+def _state_words(stored: list[Any]) -> str:
+    """A credit and its edge as stored: what the preview was made from."""
+    active, strength, written = stored
+    credit = "active" if active else "reversed already"
+    return f"{credit}, strength {strength:.10f} as of {written or 'never'}"
 
 
 def edge_name(key: str) -> str:

@@ -12,7 +12,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.core import ui
-from apps.core.admin import ModelAdmin, TextFilter, WindowFilter, choice_filter, holds
+from apps.core.admin import ModelAdmin, TextFilter, WindowFilter, audit_trail, choice_filter, holds
 from apps.core.admin.changelist import KeysetChangeList
 from apps.feedback.admin.actions import (
     EraseTrace,
@@ -187,6 +187,9 @@ def trace_page(model_admin: TraceAdmin, request: HttpRequest, trace: Trace) -> d
         SimpleNamespace(title="Request", tree=ui.JsonTree(trace.request, "request")),
         SimpleNamespace(title="Recording", tree=ui.JsonTree(trace.recording, "recording")),
     ]
+    receipts = list(
+        ActionReceipt.objects.filter(trace_id=trace.pk).values_list("pk", flat=True)[:MOST_RECEIPTS]
+    )
     newer, older = neighbours(model_admin, request, trace)
     return {
         "lead": query_lock(model_admin, request, trace),
@@ -196,6 +199,7 @@ def trace_page(model_admin: TraceAdmin, request: HttpRequest, trace: Trace) -> d
         "newer_url": newer,
         "older_url": older,
         "key": ui.FeatureKey(),
+        "audit": audit_trail(trace, ("traces.actionreceipt", receipts)),
     }
 
 
