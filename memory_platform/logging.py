@@ -93,7 +93,9 @@ def _short(path: str) -> str:
 def foreign_event(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:
     """Of a line that was not written by us: the template, or the place."""
     record: logging.LogRecord = event["_record"]
-    constant = isinstance(record.msg, str) and (getattr(record, "filled_in", False) or record.name.startswith(OURS))
+    constant = isinstance(record.msg, str) and (
+        getattr(record, "filled_in", False) or record.name.startswith(OURS)
+    )
     event["where"] = f"{record.module}:{record.lineno}"
     if record.name in PLAIN and record.levelno <= logging.INFO:
         event["event"] = event["event"][:200]

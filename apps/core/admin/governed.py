@@ -90,6 +90,7 @@ class GovernedAction(View):
     """Base of governed actions. Subclasses say the words and override `blocked`, `preview` and `act`.
 
     path: below the model's admin; `<path:object_id>/…/` for one object. grants: any of them on its workspace.
+    previews_input: what is typed decides what happens, so the first POST shows that and the second, equal one acts.
     """
 
     name: ClassVar[str]
@@ -102,6 +103,7 @@ class GovernedAction(View):
     on_selection: ClassVar[bool] = False
     form_class: ClassVar[type[ReasonForm]] = ReasonForm
     fill: ClassVar[str] = ""
+    previews_input: ClassVar[bool] = False
     model_admin: Any = None
 
     # What a subclass says --------------------------------------------------------------------------------
@@ -173,6 +175,8 @@ class GovernedAction(View):
             )
         if why := self.blocked(self.model_admin, request, self.obj):
             return self._show(request, form, preview, status=409, refusal=why)
+        if self.previews_input and request.POST.get("previewed") != inputs_digest(request):
+            return self._show(request, form, preview, previewed=inputs_digest(request))
         try:
             with transaction.atomic():
                 done = self.act(request, self.obj, form.cleaned_data, preview)
@@ -214,6 +218,14 @@ class GovernedAction(View):
             return answer
         return redirect(target)
 
+    def crumbs(self) -> list[dict[str, Any]]:
+        """List and object above the page of the action."""
+        admin = self.model_admin
+        found = [{"link": admin.url("changelist"), "title": admin.list_title()}]
+        if self.on_object:
+            found.append({"link": admin.url("change", self.obj.pk), "title": admin.object_title(self.obj)})
+        return found
+
     def _back(self) -> str:
         if self.on_object:
             return str(self.model_admin.url("change", self.obj.pk))
@@ -227,6 +239,8 @@ class GovernedAction(View):
             "opts": self.model_admin.opts,
             "object": self.obj,
             "title": self.heading(self.obj),
+            "crumbs": self.crumbs(),
+            "in_page": True,
         }
 
     def _show(
@@ -244,8 +258,11 @@ class GovernedAction(View):
             "action_url": request.get_full_path(),
             "back_url": self._back(),
             "hidden": self.hidden_values(request),
+            "confirm": "Show what it would change" if self.previews_input else preview.confirm,
             **more,
         }
+        if context.get("previewed"):
+            context["confirm"] = preview.confirm
         template = (
             "core/parts/action_form.html" if "X-Gov-Dialog" in request.headers else "core/action_page.html"
         )
@@ -289,6 +306,12 @@ class BulkAction(GovernedAction):
             return super().post(request, *args, **kwargs)
         form = self.make_form(request, self.obj)
         return self._show(request, form, self.preview(request, self.obj, form))
+
+
+def inputs_digest(request: HttpRequest) -> str:
+    """What was typed, apart from the reason: the input that a preview was made from."""
+    apart = {"csrfmiddlewaretoken", "version", "seen", "previewed", "word", "reason"}
+    return canonical.checksum({k: request.POST.getlist(k) for k in request.POST if k not in apart})
 
 
 def _since(request: HttpRequest, preview: Preview) -> ui.SideBySide:

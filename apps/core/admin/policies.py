@@ -56,6 +56,7 @@ class PublishPolicy(GovernedAction):
 
     name, path, label, kind = "publish", "<uuid:object_id>/publish/", "Publish a change…", "primary"
     form_class = DocumentForm
+    previews_input = True
 
     @classmethod
     def permitted(cls, model_admin: Any, request: HttpRequest, obj: Any) -> bool:
@@ -118,10 +119,13 @@ class PublishPolicy(GovernedAction):
                 seen.effect if isinstance(seen.effect, ui.Part) else ui.JsonTree(seen.effect, "effect")
             )
         changed = len(seen.change.fields)
-        summary = f"Changes {changed} values. " if changed else "Nothing differs yet: edit the document. "
+        ending = "" if changed == 1 else "s"
+        summary = (
+            f"Changes {changed} value{ending}. " if changed else "Nothing differs yet: edit the document. "
+        )
         summary += "What was done under a version keeps it."
         return Preview(
-            summary, f"Publish {changed} changes", {"version": seen.version}, parts, bound=seen.version
+            summary, f"Publish {changed} change{ending}", {"version": seen.version}, parts, bound=seen.version
         )
 
     def act(self, request: HttpRequest, obj: Any, data: dict[str, Any], preview: Preview) -> Done:
