@@ -127,13 +127,6 @@ def mark_foreign(logger: WrappedLogger, name: str, event: EventDict) -> EventDic
     return event
 
 
-def drop_meta(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:
-    """What structlog hands its formatters; of a foreign line `keep_allowed` has dropped it already."""
-    for key in ("_record", "_from_structlog"):
-        event.pop(key, None)
-    return event
-
-
 COMMON: list[Processor] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,

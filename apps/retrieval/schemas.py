@@ -8,6 +8,8 @@ from uuid import UUID
 
 from apps.graph.embedders import QueryEmbedding
 
+MAX_LIMIT = 50  # rows of an answer, and so of a receipt
+
 Corpus = Literal["all", "shared"]
 EpistemicMode = Literal["default", "explicit"]
 
