@@ -107,7 +107,7 @@ def keep_allowed(logger: WrappedLogger, name: str, event: EventDict) -> EventDic
     ours = not event.get("_foreign")
     kept: EventDict = {key: _value(value) for key, value in event.items() if key in ALLOWED}
     # What the formatter itself needs, and takes out again.
-    kept |= {key: event[key] for key in ("_record", "_from_structlog") if key in event}
+    kept.update({key: event[key] for key in ("_record", "_from_structlog") if key in event})
     text = str(event.get("event", ""))
     kept["event"] = text if not ours or EVENT.fullmatch(text) else REFUSED
     return kept
