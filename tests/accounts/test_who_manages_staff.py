@@ -21,7 +21,7 @@ def refused(act) -> None:
 def test_a_staff_session_cannot_raise_itself() -> None:
     world = make_world()
     user = make_staff(world.workspace, *("operate_collection", "audit"))
-    group = Group.objects.get(name=f"{world.workspace.slug}: Curator")
+    group = Group.objects.get(name=f"{world.workspace.slug}: Auditor")
     with staff_session(user):
         refused(lambda: assign_perm("accounts.curate", user, world.workspace))
         refused(lambda: assign_perm("accounts.curate", group, world.workspace))
