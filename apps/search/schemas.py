@@ -95,7 +95,9 @@ class SearchRequest(StrictModel):
     ranking_multipliers: dict[
         Literal["semantic", "lexical", "graph", "recency", "salience", "confidence"], Multiplier
     ] = {}
-    include_content: bool = Field(False, description="Inline the live text of up to 5 documents and 5 wiki pages.")
+    include_content: bool = Field(
+        False, description="Inline the live text of up to 5 documents and 5 wiki pages."
+    )
     graph_expand: bool = Field(False, description="Also walk the mentions of the ranked wiki pages.")
     graph_hops: Annotated[int, Field(ge=1, le=2)] = 2
     use_memory: bool = Field(False, description="Order the graph axis by learned strength within a hop.")

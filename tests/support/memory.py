@@ -16,10 +16,14 @@ REPO = "acme/app"
 
 def wiki(slug: str, text: str, **more: Any) -> PassageItem:
     """A wiki page; every other page's slug in its text is a mention."""
-    return PassageItem(identity=f"wiki/{slug}.md", type="wiki_doc", repo=REPO, path=f"wiki/{slug}.md", text=text, **more)
+    return PassageItem(
+        identity=f"wiki/{slug}.md", type="wiki_doc", repo=REPO, path=f"wiki/{slug}.md", text=text, **more
+    )
 
 
-def thread(number: int, text: str, kind: str = "issue", at: datetime | None = None, **more: Any) -> PassageItem:
+def thread(
+    number: int, text: str, kind: str = "issue", at: datetime | None = None, **more: Any
+) -> PassageItem:
     given: dict[str, Any] = {
         "identity": number,
         "repo": REPO,

@@ -76,9 +76,7 @@ def save_trace(*, new: NewTrace) -> SavedTrace:
         cursor.execute(SAVE, params)
         rows = cursor.fetchall()
     activation = {row[0]: ActivationView(*row[1:], as_of=new.recorded_at) for row in rows}
-    return SavedTrace(
-        new.id, new.recorded_at, expires_at, policy, activation, new.retrieval_receipt_id
-    )
+    return SavedTrace(new.id, new.recorded_at, expires_at, policy, activation, new.retrieval_receipt_id)
 
 
 def _check_bounds(new: NewTrace, sources: list[dict[str, Any]]) -> None:
