@@ -86,8 +86,8 @@ def _lowered(request: SearchRequest, embedding: QueryEmbedding, at: datetime) ->
 
 
 def _searched(request: SearchRequest, lowered: RetrievalRequest) -> Found:
-    multipliers = dict(request.ranking_multipliers) or None
-    found = retrieve(lowered, multipliers=multipliers)
+    multipliers: dict[str, float] = {str(name): value for name, value in request.ranking_multipliers.items()}
+    found = retrieve(lowered, multipliers=multipliers or None)
     if any(c.status == "failed" for c in found.channels) and not any(
         c.status == "ok" for c in found.channels
     ):

@@ -77,8 +77,11 @@ class SearchFilters(StrictModel):
 
     def lowered(self) -> Filters:
         """As retrieval takes them."""
-        given = self.model_dump()
-        return Filters(**{k: tuple(v) if isinstance(v, list) else v for k, v in given.items()})
+        given: dict[str, Any] = self.model_dump()
+        lowered: dict[str, Any] = {}
+        for name, value in given.items():
+            lowered[name] = tuple(value) if isinstance(value, list) else value
+        return Filters(**lowered)
 
 
 class SearchRequest(StrictModel):

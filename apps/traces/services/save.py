@@ -75,7 +75,7 @@ def save_trace(*, new: NewTrace) -> SavedTrace:
     with connection.cursor() as cursor:
         cursor.execute(SAVE, params)
         rows = cursor.fetchall()
-    activation = {row[0]: ActivationView(*row[1:], as_of=new.recorded_at) for row in rows}
+    activation = {row[0]: ActivationView(row[1], row[2], row[3], new.recorded_at) for row in rows}
     return SavedTrace(new.id, new.recorded_at, expires_at, policy, activation, new.retrieval_receipt_id)
 
 

@@ -1,7 +1,7 @@
 """A search from the command line, with a table for people; recorded like any other."""
 
 from argparse import ArgumentParser
-from typing import Any
+from typing import IO, Any, cast
 
 from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
@@ -51,7 +51,7 @@ class Command(BaseCommand):
         self._print(document)
 
     def _print(self, document: dict[str, Any]) -> None:
-        console = Console(file=self.stdout._out, highlight=False)  # type: ignore[attr-defined]
+        console = Console(file=cast("IO[str]", self.stdout), highlight=False)
         console.print(_results(document))
         if document.get("graph_results"):
             console.print(_graph(document))
