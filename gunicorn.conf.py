@@ -20,8 +20,11 @@ def post_worker_init(worker: Any) -> None:
     """The application is loaded: from here on this process serves."""
     from apps.core.checks import refuse_unsafe_database
     from apps.operations import heartbeats
+    from memory_platform.environment import environment
+    from memory_platform.telemetry import configure_telemetry
 
     refuse_unsafe_database()
+    configure_telemetry(environment())
     heartbeats.start("web")
 
 

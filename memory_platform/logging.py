@@ -93,7 +93,9 @@ def _short(path: str) -> str:
 def foreign_event(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:
     """Of a line that was not written by us: the template, or the place."""
     record: logging.LogRecord = event["_record"]
-    constant = isinstance(record.msg, str) and (getattr(record, "filled_in", False) or record.name.startswith(OURS))
+    constant = isinstance(record.msg, str) and (
+        getattr(record, "filled_in", False) or record.name.startswith(OURS)
+    )
     event["where"] = f"{record.module}:{record.lineno}"
     if record.name in PLAIN and record.levelno <= logging.INFO:
         event["event"] = event["event"][:200]
@@ -106,8 +108,6 @@ def keep_allowed(logger: WrappedLogger, name: str, event: EventDict) -> EventDic
     """Drop every field that is not on the list, and every value that is not a number or a code."""
     ours = not event.get("_foreign")
     kept: EventDict = {key: _value(value) for key, value in event.items() if key in ALLOWED}
-    # What the formatter itself needs, and takes out again.
-    kept |= {key: event[key] for key in ("_record", "_from_structlog") if key in event}
     text = str(event.get("event", ""))
     kept["event"] = text if not ours or EVENT.fullmatch(text) else REFUSED
     return kept

@@ -13,7 +13,7 @@ from apps.retrieval.emptiness import filters_unmatched, why_empty
 from apps.retrieval.features import features
 from apps.retrieval.folding import fold, version_marks
 from apps.retrieval.hydrate import Display, hydrate
-from apps.retrieval.policy import PolicyInForce, default
+from apps.retrieval.policy import PolicyInForce, in_force
 from apps.retrieval.schemas import Folded, Provenance, Retrieval, RetrievalRequest, Row, Weights
 from apps.retrieval.scoring import Scored, applied_weights, inherit, score_pool
 from apps.retrieval.sessions import neighbours
@@ -32,13 +32,13 @@ def retrieve(
 
     Args:
         multipliers: by feature (weighted) or channel (rank fusion), each in [0.25, 4]; absent ones are 1.
-        policy: the scoring policy in force; by default the one that the code ships.
+        policy: another one than the stored policy that rules the workspace.
 
     Raises InvalidRequest for a multiplier out of range. A channel that fails is reported, never raised.
     """
-    ruling = policy or default()
+    ruling = policy or in_force(current_principal().workspace_id)
     weights = applied_weights(ruling.document, multipliers)
-    found = generate(request)
+    found = generate(request, depth=ruling.document.candidates_per_channel)
     excluded: Counter[str] = Counter()
     pool = [c for c in found.pool if _admitted(c, request, excluded)]
     table = features(pool, at=request.reference_time, recency_per_day=ruling.document.recency_per_day)

@@ -12,7 +12,7 @@ from apps.search.services import search as searched
 from apps.traces.models import Activation, Trace
 from tests.support.api import Api, code_of
 from tests.support.factories import make_principal, make_world
-from tests.support.memory import CHAIN, store, thread
+from tests.support.library import CHAIN, store, thread
 
 pytestmark = pytest.mark.django_db
 

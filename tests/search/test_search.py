@@ -17,7 +17,7 @@ from apps.traces.models import Activation, Trace, TraceSource, Use
 from apps.traces.recording import ReturnedRow
 from tests.feedback.test_outcomes import confirm, reverse
 from tests.support.factories import make_principal, make_world
-from tests.support.memory import CHAIN, REPO, ask, store, thread, wiki
+from tests.support.library import CHAIN, REPO, ask, store, thread, wiki
 from tests.support.traces import climb
 
 pytestmark = pytest.mark.django_db

@@ -1,4 +1,4 @@
-"""The base of every admin class and what hangs on it; Django finds admin classes of `core` in `registered`."""
+"""The base of every admin class and what hangs on it, and the pages of `core` itself (audit, policies)."""
 
 from apps.core.access import choose_workspace, current_workspace, holds, workspace_choices, workspaces_with
 
@@ -28,3 +28,7 @@ __all__ = [
     "workspace_choices",
     "workspaces_with",
 ]
+
+# Last: registering makes Django set up the site, which needs the names above.
+from . import audit as audit
+from . import policies as policies

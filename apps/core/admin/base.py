@@ -119,6 +119,9 @@ class ModelAdmin(UnfoldModelAdmin):
         everything = self.superuser_sees and _is_superuser(request)
         return narrow(request, rows, self.grants_to_view(), everything=everything)
 
+    def prepare_rows(self, request: HttpRequest, rows: list[Any]) -> None:
+        """Read what the rows of one page need beyond their own columns, for all of them at once."""
+
     def closed_columns(self) -> list[str]:
         """Columns that the role of staff cannot read: the model's raw text, and that of joined models."""
         names = list(getattr(self.model, "raw_text", ()))

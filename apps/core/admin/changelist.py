@@ -63,6 +63,7 @@ class KeysetChangeList(ChangeList):
             # A cursor from elsewhere is answered like an invented one: with the first page, and said.
             self.lost = True
             page = self._page(request, None)
+        self.model_admin.prepare_rows(request, page.items)
         self.result_list = page.items
         self.result_count = self.full_result_count = len(page.items)
         self.show_full_result_count = False

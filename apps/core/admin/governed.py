@@ -7,7 +7,7 @@ The service that acts writes the audit entry, in the same transaction.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from django import forms
@@ -21,7 +21,9 @@ from django.utils.html import format_html
 from django.views import View
 
 from apps.core import canonical, ui
-from apps.core.problems import NotFound, Problem, StaleVersion
+from apps.core.admin.trail import own_last_entry
+from apps.core.problems import InvalidRequest, NotFound, Problem, StaleVersion
+from apps.core.reasons import check_reason
 
 MOST_SELECTED = 500
 WORD_FROM = 1000
@@ -40,16 +42,10 @@ class ReasonForm(forms.Form):
 
     def clean_reason(self) -> str:
         reason: str = self.cleaned_data["reason"]
-        if refused(reason):
-            raise forms.ValidationError("This looks like a credential or personal data. Say it without.")
-        return reason
-
-
-def refused(text: str) -> bool:
-    """Whether the filter of stored free text refuses it."""
-    from apps.core.text import refused_by
-
-    return refused_by(text) is not None
+        try:
+            return check_reason(reason, required=False)
+        except InvalidRequest as refusal:
+            raise forms.ValidationError(refusal.detail or refusal.title) from refusal
 
 
 @dataclass(frozen=True)
@@ -58,6 +54,7 @@ class Preview:
 
     summary: one sentence with numbers. parts: tables that show it. confirm: the act and its size, on the button.
     state: names and shown values of everything the person decides on; its hash binds the POST to this preview.
+    bound: the version that the service itself checks, where it gives one.
     size: rows touched; over 1,000, or when `irreversible`, the word `erase` must be typed.
     """
 
@@ -68,10 +65,11 @@ class Preview:
     size: int = 0
     irreversible: bool = False
     word: str = ""
+    bound: str = ""
 
     @property
     def version(self) -> str:
-        return canonical.checksum(dict(self.state))
+        return self.bound or canonical.checksum(dict(self.state))
 
     @property
     def typed(self) -> str:
@@ -92,6 +90,7 @@ class GovernedAction(View):
     """Base of governed actions. Subclasses say the words and override `blocked`, `preview` and `act`.
 
     path: below the model's admin; `<path:object_id>/…/` for one object. grants: any of them on its workspace.
+    previews_input: what is typed decides what happens, so the first POST shows that and the second, equal one acts.
     """
 
     name: ClassVar[str]
@@ -104,6 +103,7 @@ class GovernedAction(View):
     on_selection: ClassVar[bool] = False
     form_class: ClassVar[type[ReasonForm]] = ReasonForm
     fill: ClassVar[str] = ""
+    previews_input: ClassVar[bool] = False
     model_admin: Any = None
 
     # What a subclass says --------------------------------------------------------------------------------
@@ -175,6 +175,8 @@ class GovernedAction(View):
             )
         if why := self.blocked(self.model_admin, request, self.obj):
             return self._show(request, form, preview, status=409, refusal=why)
+        if self.previews_input and request.POST.get("previewed") != inputs_digest(request):
+            return self._show(request, form, preview, previewed=inputs_digest(request))
         try:
             with transaction.atomic():
                 done = self.act(request, self.obj, form.cleaned_data, preview)
@@ -193,6 +195,8 @@ class GovernedAction(View):
         return bool(preview.typed) and request.POST.get("word", "").strip() != preview.typed
 
     def _finish(self, request: HttpRequest, done: Done) -> HttpResponseBase:
+        if done.audit_id is None:
+            done = replace(done, audit_id=own_last_entry(request))
         in_dialog = "X-Gov-Dialog" in request.headers
         if done.revealed is not None:
             context = {
@@ -214,6 +218,14 @@ class GovernedAction(View):
             return answer
         return redirect(target)
 
+    def crumbs(self) -> list[dict[str, Any]]:
+        """List and object above the page of the action."""
+        admin = self.model_admin
+        found = [{"link": admin.url("changelist"), "title": admin.list_title()}]
+        if self.on_object:
+            found.append({"link": admin.url("change", self.obj.pk), "title": admin.object_title(self.obj)})
+        return found
+
     def _back(self) -> str:
         if self.on_object:
             return str(self.model_admin.url("change", self.obj.pk))
@@ -227,6 +239,8 @@ class GovernedAction(View):
             "opts": self.model_admin.opts,
             "object": self.obj,
             "title": self.heading(self.obj),
+            "crumbs": self.crumbs(),
+            "in_page": True,
         }
 
     def _show(
@@ -244,8 +258,11 @@ class GovernedAction(View):
             "action_url": request.get_full_path(),
             "back_url": self._back(),
             "hidden": self.hidden_values(request),
+            "confirm": "Show what it would change" if self.previews_input else preview.confirm,
             **more,
         }
+        if context.get("previewed"):
+            context["confirm"] = preview.confirm
         template = (
             "core/parts/action_form.html" if "X-Gov-Dialog" in request.headers else "core/action_page.html"
         )
@@ -289,6 +306,12 @@ class BulkAction(GovernedAction):
             return super().post(request, *args, **kwargs)
         form = self.make_form(request, self.obj)
         return self._show(request, form, self.preview(request, self.obj, form))
+
+
+def inputs_digest(request: HttpRequest) -> str:
+    """What was typed, apart from the reason: the input that a preview was made from."""
+    apart = {"csrfmiddlewaretoken", "version", "seen", "previewed", "word", "reason"}
+    return canonical.checksum({k: request.POST.getlist(k) for k in request.POST if k not in apart})
 
 
 def _since(request: HttpRequest, preview: Preview) -> ui.SideBySide:

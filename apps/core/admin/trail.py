@@ -1,56 +1,48 @@
-"""An object's audit trail on its page."""
+"""An object's audit trail on its page, and the entry that an act has just written."""
 
 from typing import Any
+from uuid import UUID
 
-from django.apps import apps
-from django.core.exceptions import FieldDoesNotExist
-from django.db.models import Model
-from django.urls import NoReverseMatch, reverse
+from django.db.models import Model, Q
+from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.http import urlencode
 
 from apps.core import ui
+from apps.core.models import AuditEntry
 
 SHOWN = 5
 
 
-def audit_trail(obj: Model) -> ui.AuditTrail | None:
-    """The last entries about the object that the user may see, newest first; None before there is an audit log."""
-    try:
-        entries = apps.get_model("core", "AuditEntry")
-    except LookupError:
-        return None
-    found = _entries(entries, obj)
-    try:
-        base = reverse("admin:core_auditentry_changelist")
-    except NoReverseMatch:
-        base = ""
-    query = urlencode({"object": str(obj.pk)})
-    return ui.AuditTrail([_shown(entry) for entry in found], f"{base}?{query}" if base else "")
+def audit_trail(obj: Model, *related: tuple[str, list[Any]]) -> ui.AuditTrail:
+    """The last entries about the object that the user may see, newest first.
+
+    `related`: label and keys of objects that are shown on the same page.
+    """
+    wanted = Q(object_type=obj._meta.label_lower, object_id=str(obj.pk))
+    for label, keys in related:
+        wanted |= Q(object_type=label, object_id__in=[str(key) for key in keys])
+    found = AuditEntry.objects.filter(wanted).select_related("actor_user").order_by("-id")[:SHOWN]
+    query = urlencode({"object": str(obj.pk), "window": "all"})
+    base = reverse("admin:core_auditentry_changelist")
+    return ui.AuditTrail([shown_entry(entry) for entry in found], f"{base}?{query}")
 
 
-def _entries(model: Any, obj: Model) -> list[Any]:
-    rows = model._default_manager.filter(object_type=obj._meta.label_lower, object_id=str(obj.pk))
-    try:
-        model._meta.get_field("actor_user")
-        rows = rows.select_related("actor_user")
-    except FieldDoesNotExist:
-        pass
-    return list(rows.order_by("-id")[:SHOWN])
-
-
-def _shown(entry: Any) -> ui.AuditEntry:
+def shown_entry(entry: AuditEntry) -> ui.AuditEntry:
     return ui.AuditEntry(
-        at=entry.at if hasattr(entry, "at") else entry.recorded_at,
-        actor=str(getattr(entry, "actor", "") or "the platform"),
+        at=entry.recorded_at,
+        actor=entry.actor,
         action=entry.action,
-        reason=getattr(entry, "reason", "") or "",
+        reason=entry.reason,
         id=entry.pk,
-        href=_page(entry),
+        href=reverse("admin:core_auditentry_change", args=[entry.pk]),
     )
 
 
-def _page(entry: Any) -> str:
-    try:
-        return reverse("admin:core_auditentry_change", args=[entry.pk])
-    except NoReverseMatch:
-        return ""
+def own_last_entry(request: HttpRequest) -> UUID | None:
+    """The newest entry that the user has written in this request."""
+    request_id = str(getattr(request, "id", "") or "")
+    rows = AuditEntry.objects.filter(actor_user_id=request.user.pk)
+    if request_id:
+        rows = rows.filter(request_id=request_id)
+    return rows.order_by("-recorded_at", "-id").values_list("pk", flat=True).first()

@@ -1,0 +1,6 @@
+"""Staff pages of the feedback memory: traces with what came of them, and the credit ledger."""
+
+from .ledger import EdgeStrengthAdmin
+from .traces import TraceAdmin
+
+__all__ = ["EdgeStrengthAdmin", "TraceAdmin"]
