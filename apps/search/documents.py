@@ -94,9 +94,9 @@ class SearchAnswer(BaseModel):
     mode: Literal["search", "scan", "fetch"]
     feedback_available: bool
     memory_unavailable: Literal[True] | None = None
-    memory_error: (
-        Literal["retrieval_incomplete", "memory_save_failed", "all_sources_unresolved"] | None
-    ) = None
+    memory_error: Literal["retrieval_incomplete", "memory_save_failed", "all_sources_unresolved"] | None = (
+        None
+    )
     receipt_persisted: Literal[False] | None = None
     memory_policy: MemoryPolicyShown | None = None
     memory_recording: MemoryRecording | None = None

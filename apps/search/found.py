@@ -86,9 +86,11 @@ def _lowered(request: SearchRequest, embedding: QueryEmbedding, at: datetime) ->
 
 
 def _searched(request: SearchRequest, lowered: RetrievalRequest) -> Found:
-    multipliers = dict(request.ranking_multipliers) or None
-    found = retrieve(lowered, multipliers=multipliers)
-    if any(c.status == "failed" for c in found.channels) and not any(c.status == "ok" for c in found.channels):
+    multipliers: dict[str, float] = {str(name): value for name, value in request.ranking_multipliers.items()}
+    found = retrieve(lowered, multipliers=multipliers or None)
+    if any(c.status == "failed" for c in found.channels) and not any(
+        c.status == "ok" for c in found.channels
+    ):
         log.error("every channel failed")
         raise RetrievalFailed
     rows = tuple(of_retrieved(row) for row in found.rows)
@@ -100,7 +102,10 @@ def _searched(request: SearchRequest, lowered: RetrievalRequest) -> Found:
     settings = {
         "mode": "search",
         "formula": found.policy.formula,
-        "scoring_policy": {"id": str(found.policy.id) if found.policy.id else None, "sha256": found.policy.sha256},
+        "scoring_policy": {
+            "id": str(found.policy.id) if found.policy.id else None,
+            "sha256": found.policy.sha256,
+        },
         "channels": channels,
         "excluded": dict(found.excluded),
         "omitted": found.omitted,
@@ -186,7 +191,9 @@ def _graph_axis(
                 scopes=request.scope_set,
                 shared_only=request.corpus == "shared",
             )
-            rows = _with_memory(expansion.rows) if request.use_memory else tuple(map(GraphRow, expansion.rows))
+            rows = (
+                _with_memory(expansion.rows) if request.use_memory else tuple(map(GraphRow, expansion.rows))
+            )
     except DatabaseError:
         log.error("graph expansion failed")
         return (), None, True

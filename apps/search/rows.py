@@ -78,7 +78,11 @@ def of_retrieved(row: retrieved.Row) -> ShownRow:
     features = asdict(row.features)
     raw = {name: value for name, value in asdict(row.raw).items() if value is not None}
     steps = [
-        {"kind": step.kind, "coefficient": step.coefficient, "source": str(step.source) if step.source else None}
+        {
+            "kind": step.kind,
+            "coefficient": step.coefficient,
+            "source": str(step.source) if step.source else None,
+        }
         for step in row.adjustments
     ]
     return ShownRow(
@@ -176,7 +180,11 @@ def returned(rows: Sequence[ShownRow], graph: Sequence[GraphRow]) -> list[Return
         )
         found += [
             ReturnedRow(
-                f"{place}.same_entity.others[{number}]", "keyword", member.node_id, member.provenance, under=place
+                f"{place}.same_entity.others[{number}]",
+                "keyword",
+                member.node_id,
+                member.provenance,
+                under=place,
             )
             for number, member in enumerate(row.others)
         ]

@@ -77,8 +77,11 @@ class SearchFilters(StrictModel):
 
     def lowered(self) -> Filters:
         """As retrieval takes them."""
-        given = self.model_dump()
-        return Filters(**{k: tuple(v) if isinstance(v, list) else v for k, v in given.items()})
+        given: dict[str, Any] = self.model_dump()
+        lowered: dict[str, Any] = {}
+        for name, value in given.items():
+            lowered[name] = tuple(value) if isinstance(value, list) else value
+        return Filters(**lowered)
 
 
 class SearchRequest(StrictModel):
@@ -95,7 +98,9 @@ class SearchRequest(StrictModel):
     ranking_multipliers: dict[
         Literal["semantic", "lexical", "graph", "recency", "salience", "confidence"], Multiplier
     ] = {}
-    include_content: bool = Field(False, description="Inline the live text of up to 5 documents and 5 wiki pages.")
+    include_content: bool = Field(
+        False, description="Inline the live text of up to 5 documents and 5 wiki pages."
+    )
     graph_expand: bool = Field(False, description="Also walk the mentions of the ranked wiki pages.")
     graph_hops: Annotated[int, Field(ge=1, le=2)] = 2
     use_memory: bool = Field(False, description="Order the graph axis by learned strength within a hop.")

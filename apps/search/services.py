@@ -5,12 +5,11 @@ was rolled back. What is not recorded is said to be not recorded, and costs no r
 """
 
 import time
-
 from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
-from django.db import DatabaseError, connection
+from django.db import connection
 
 from apps.core import clock
 from apps.core.db.identity import PrincipalIdentity
@@ -18,6 +17,7 @@ from apps.core.db.sessions import principal_session
 from apps.core.text import SEARCH_BUDGET, Fitted, fit_budget
 from apps.search import live
 from apps.search.found import Found, find
+from apps.search.metrics import SEARCHES
 from apps.search.rows import returned
 from apps.search.schemas import SearchRequest
 from apps.traces.api_base import retried
@@ -42,6 +42,10 @@ class Outcome:
     recording: Recording | None = None
     error: str | None = None
 
+    @property
+    def status(self) -> str:
+        return str(self.recording.document["status"]) if self.recording else "none"
+
 
 def search(*, caller: PrincipalIdentity, request: SearchRequest) -> Fitted:
     """Answer a search of any mode, outside of any session; the trace is committed when it returns.
@@ -54,13 +58,12 @@ def search(*, caller: PrincipalIdentity, request: SearchRequest) -> Fitted:
     if request.include_content and request.mode == "search":
         found = replace(found, rows=live.inlined(found.rows))
     outcome = _record(caller, request, found, started)
+    SEARCHES.labels(request.mode, outcome.error or outcome.status).inc()
     document = _document(request, found, outcome)
     return fit_budget(document, budget=SEARCH_BUDGET, whole_first=request.mode == "fetch")
 
 
-def _record(
-    caller: PrincipalIdentity, request: SearchRequest, found: Found, started: float
-) -> Outcome:
+def _record(caller: PrincipalIdentity, request: SearchRequest, found: Found, started: float) -> Outcome:
     if found.partial:
         return Outcome(error=RETRIEVAL_INCOMPLETE)
     try:
@@ -162,5 +165,3 @@ def _marked(outcome: Outcome, place: str, *, brief: bool = False) -> dict[str, A
     if mark.path_exclusion is not None:
         shown |= {"graph_feedback_available": False, "graph_feedback_exclusion_reason": mark.path_exclusion}
     return shown
-
-

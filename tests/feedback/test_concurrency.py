@@ -73,8 +73,10 @@ def test_saving_using_and_confirming_the_same_sources_at_once_ends(world) -> Non
     traces = [saved_trace(world.principal, *rows, graph) for _ in range(4)]
     calls = []
     for trace in traces:
-        calls.append(lambda trace=trace: climb(trace, source_of(page("c"))) and confirm(trace, source_of(page("c"))))
-        calls.append(lambda: save(list(reversed(rows)) + [graph]))
+        calls.append(
+            lambda trace=trace: climb(trace, source_of(page("c"))) and confirm(trace, source_of(page("c")))
+        )
+        calls.append(lambda: save([*list(reversed(rows)), graph]))
     assert len(together(world.principal, calls)) == 8
     with principal_session(world.principal):
         from apps.feedback.tasks import verify

@@ -2,10 +2,10 @@
 
 from datetime import timedelta
 
+import pytest
 from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-import pytest
 
 from apps.core import clock
 from apps.core.db.sessions import principal_session
@@ -85,8 +85,13 @@ def test_a_failed_outcome_leaves_the_ledger_as_it_was() -> None:
     with principal_session(world.principal):
         saved = save([graph_row(page("c"), [PATHS[0]])])
         climb(saved.id, source_of(page("c")))
-        with pytest.raises(Undone), transaction.atomic():
-            confirm(saved.id, source_of(page("c")))
-            raise Undone
+
+        def fail_afterwards() -> None:
+            with transaction.atomic():
+                confirm(saved.id, source_of(page("c")))
+                raise Undone
+
+        with pytest.raises(Undone):
+            fail_afterwards()
         assert not Credit.objects.exists()
         assert not EdgeStrength.objects.exists()

@@ -9,7 +9,7 @@ from apps.core.policies import followed, publish_policy
 from apps.core.problems import Problem
 from apps.traces.policy import MemoryPolicy, policy_in_effect
 from apps.traces.services.erase import erase_trace
-from tests.feedback.test_outcomes import walked, confirm
+from tests.feedback.test_outcomes import confirm, walked
 from tests.support.factories import make_staff, make_world
 from tests.support.traces import issue, ranked, save, source_of
 

@@ -17,7 +17,7 @@ from apps.traces.models import Activation, Trace, TraceSource, Use
 from apps.traces.recording import ReturnedRow
 from tests.feedback.test_outcomes import confirm, reverse
 from tests.support.factories import make_principal, make_world
-from tests.support.memory import CHAIN, REPO, ask, store, thread, wiki
+from tests.support.library import CHAIN, REPO, ask, store, thread, wiki
 from tests.support.traces import climb
 
 pytestmark = pytest.mark.django_db
@@ -61,7 +61,10 @@ def test_the_graph_axis_finds_what_ranked_pages_mention_and_learns_from_it(me, f
     store(me, *CHAIN)
     answer = expanded(me)
     assert [row["title"] or row["path"] for row in answer["results"]] == ["wiki/alpha-page.md"]
-    assert [(row["slug"], row["hop"]) for row in answer["graph_results"]] == [("beta-page", 1), ("gamma-page", 2)]
+    assert [(row["slug"], row["hop"]) for row in answer["graph_results"]] == [
+        ("beta-page", 1),
+        ("gamma-page", 2),
+    ]
     path = [(edge["src"], edge["dst"]) for edge in answer["graph_results"][1]["graph_path"]]
     assert path == [("alpha-page", "beta-page"), ("beta-page", "gamma-page")]
     trace, source = _uuid(answer["trace_id"]), answer["graph_results"][1]["source_id"]
@@ -82,7 +85,11 @@ def test_the_graph_axis_finds_what_ranked_pages_mention_and_learns_from_it(me, f
 
 def test_the_learned_one_of_many_neighbours_enters_a_short_answer(me) -> None:
     names = [f"near-{number:02d}" for number in range(1, 41)]
-    store(me, wiki("alpha-page", "Rollback of billing: " + ", ".join(names)), *(wiki(name, "more") for name in names))
+    store(
+        me,
+        wiki("alpha-page", "Rollback of billing: " + ", ".join(names)),
+        *(wiki(name, "more") for name in names),
+    )
     wide = expanded(me, limit=50)
     position = [row["slug"] for row in wide["graph_results"]].index("near-30")
     learn(me, wide, position)
@@ -94,7 +101,11 @@ def test_the_learned_one_of_many_neighbours_enters_a_short_answer(me) -> None:
 
 def test_a_page_beyond_the_plain_cut_enters_by_strength(me, monkeypatch) -> None:
     names = [f"near-{number:02d}" for number in range(1, 41)]
-    store(me, wiki("alpha-page", "Rollback of billing: " + ", ".join(names)), *(wiki(name, "more") for name in names))
+    store(
+        me,
+        wiki("alpha-page", "Rollback of billing: " + ", ".join(names)),
+        *(wiki(name, "more") for name in names),
+    )
     monkeypatch.setattr(
         "apps.search.found.strengths",
         lambda keys, **_: {key: 0.25 if "near-39" in key else 0.0 for key in keys},
@@ -109,7 +120,9 @@ def test_nothing_learned_is_the_unlearned_order_and_a_stranger_changes_nothing(w
     store(stranger, *CHAIN)
     learn(stranger, expanded(stranger))
     plain, with_memory = expanded(me), expanded(me, use_memory=True)
-    assert [row["slug"] for row in with_memory["graph_results"]] == [row["slug"] for row in plain["graph_results"]]
+    assert [row["slug"] for row in with_memory["graph_results"]] == [
+        row["slug"] for row in plain["graph_results"]
+    ]
     assert {row["learned_strength"] for row in with_memory["graph_results"]} == {0.0}
 
 
@@ -136,7 +149,9 @@ def test_two_equal_paths_to_a_page_are_both_saved_and_credited_once(me) -> None:
         assert answer["graph_results"][-1]["slug"] == "delta-page"
         with principal_session(me):
             detail = trace_detail(_uuid(answer["trace_id"]), limit=10, cursor=None)
-        source = next(s for s in detail["sources"] if s["source_id"] == answer["graph_results"][-1]["source_id"])
+        source = next(
+            s for s in detail["sources"] if s["source_id"] == answer["graph_results"][-1]["source_id"]
+        )
         seen.append([[edge["dst"] for edge in path] for path in source["paths"]])
     assert seen[0] == seen[1] == [["beta-page", "delta-page"], ["gamma-page", "delta-page"]]
     assert len(learn(me, answer)["changes"]) == 4
@@ -181,7 +196,11 @@ def test_one_version_has_one_id_over_search_scan_and_fetch(me) -> None:
     ]
     nodes = store(me, *(replace_number(item) for item in items))
     by_node = []
-    for answer in (ask(me, "billing", limit=50), ask(me, limit=50), ask(me, node_ids=[_uuid(n) for n in nodes])):
+    for answer in (
+        ask(me, "billing", limit=50),
+        ask(me, limit=50),
+        ask(me, node_ids=[_uuid(n) for n in nodes]),
+    ):
         by_node.append({row["node_id"]: row["source_id"] for row in answer["results"]})
         assert answer["memory_recording"]["status"] == "complete"
     assert by_node[0] == by_node[1] == by_node[2]
@@ -192,7 +211,11 @@ def replace_number(item):
     """Threads apart, so that none is folded under another."""
     from dataclasses import replace
 
-    return replace(item, number=None) if item.type in {"issue_comment", "pr_review", "pr_review_comment"} else item
+    return (
+        replace(item, number=None)
+        if item.type in {"issue_comment", "pr_review", "pr_review_comment"}
+        else item
+    )
 
 
 def test_folded_rows_have_ids_of_their_own_equal_to_a_later_fetch(me) -> None:
@@ -274,7 +297,9 @@ def test_a_scan_with_one_failing_surface_gives_the_other_rows_and_no_trace(me, m
     store(me, thread(1, "one"), wiki("alpha-page", "two"))
     original = listing._surface_sql
     monkeypatch.setattr(
-        listing, "_surface_sql", lambda name, allowed: "SELECT 1/0" if name == "wiki_doc" else original(name, allowed)
+        listing,
+        "_surface_sql",
+        lambda name, allowed: "SELECT 1/0" if name == "wiki_doc" else original(name, allowed),
     )
     answer = ask(me)
     assert [row["type"] for row in answer["results"]] == ["issue"]
@@ -407,7 +432,9 @@ def test_a_failing_insert_leaves_neither_trace_nor_activation(me, monkeypatch) -
     from apps.traces.services import save
 
     store(me, thread(1, "billing"))
-    monkeypatch.setattr(save, "SAVE", save.SAVE.replace("ON CONFLICT (principal_id, source_id)", "ON CONFLICT (nothing)"))
+    monkeypatch.setattr(
+        save, "SAVE", save.SAVE.replace("ON CONFLICT (principal_id, source_id)", "ON CONFLICT (nothing)")
+    )
     answer = ask(me, "billing")
     assert answer["memory_error"] == "memory_save_failed"
     with principal_session(me):
