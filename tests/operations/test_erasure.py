@@ -287,10 +287,9 @@ def hold(world, kind: str, object_id):
     reviewer = make_staff(world.workspace, "review_retention")
     holds.register_kind(holds.HoldKind(kind, "a test object", locate=lambda _: world.workspace.pk))
     with staff_session(reviewer):
-        placed = holds.place(
+        return holds.place(
             workspace_id=world.workspace.pk, reference="case", reason="asked for", items=[(kind, object_id)]
         )
-    return placed
 
 
 @pytest.fixture
@@ -429,7 +428,7 @@ def test_a_complete_certificate_does_not_change(sent) -> None:
 def test_no_batch_without_a_fence_and_no_table_that_is_not_listed(sent) -> None:
     world = make_world()
     for table in ("core_idempotencykey", "auth_user"):
-        with pytest.raises(Exception, match="erasure|erasable"), principal_session(world.principal):
+        with pytest.raises(Exception, match=r"erasure|erasable"), principal_session(world.principal):
             with connection.cursor() as cursor:
                 cursor.execute("SELECT operations_erase_batch(%s, 10)", [table])
     with principal_session(world.principal):
@@ -494,7 +493,7 @@ def test_a_memory_with_pages_traces_and_credits_goes_whole(sent, monkeypatch) ->
         "graph_posting",
         "graph_term",
         "traces_trace",
-        "traces_tracesource",
+        "traces_source",
         "traces_use",
         "feedback_credit",
         "core_idempotencykey",
@@ -511,7 +510,7 @@ def test_a_memory_with_pages_traces_and_credits_goes_whole(sent, monkeypatch) ->
 
 def use_everything(principal) -> None:
     from tests.search.test_search import expanded, learn
-    from tests.support.memory import CHAIN, store
+    from tests.support.library import CHAIN, store
 
     store(principal, *CHAIN)
     learn(principal, expanded(principal))
