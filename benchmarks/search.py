@@ -115,7 +115,7 @@ def fill(identity: Any, nodes: int, texts: Texts) -> float:
 
     space = active()
     assert space is not None
-    space.embedder().embed_passages = lambda given: texts.vectors(len(given))  # type: ignore[method-assign]
+    space.embedder().embed_passages = lambda given: texts.vectors(len(given))  # type: ignore[method-assign, assignment]
     spent = 0.0
     for first in range(0, nodes, 1000):
         items = [

@@ -71,7 +71,7 @@ def _choose(
     ranked: Sequence[Scored], request: RetrievalRequest, excluded: Counter[str]
 ) -> list[tuple[Scored, tuple[Scored, ...]]]:
     """The entities of the answer: above the least score, not too many of one source, at most `limit`."""
-    chosen = []
+    chosen: list[tuple[Scored, tuple[Scored, ...]]] = []
     per_source: Counter[Any] = Counter()
     for best, others in fold(ranked):
         if request.min_score is not None and best.score < request.min_score:

@@ -1,10 +1,14 @@
 """One run at a time, whatever happens to workers; calls in the queue are one run; failures are never swallowed."""
 
+import os
+import subprocess
+import sys
 import threading
 from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+import structlog
 from celery.exceptions import SoftTimeLimitExceeded
 from django.db import OperationalError, connection
 
@@ -14,6 +18,7 @@ from apps.operations.declarations import DeclarationError, Retry, TextInArgument
 from apps.operations.models import Alarm, Job, JobRun, Lease
 from apps.operations.schedules import every
 from apps.operations.tasks_base import task
+from tests.conftest import ROOT
 from tests.support.tasks import Sent, declared_task
 
 pytestmark = pytest.mark.django_db
@@ -278,3 +283,39 @@ def test_every_declared_task_has_lease_limits_misfire_and_freshness() -> None:
         if declaration.schedule is not None:
             assert declaration.freshness is not None
             assert declaration.freshness >= declaration.schedule.interval
+
+
+def test_a_run_carries_the_id_of_the_request_that_set_it_off() -> None:
+    seen = []
+
+    @task(
+        name="tests.carries",
+        lease=timedelta(minutes=2),
+        soft_limit=timedelta(seconds=20),
+        misfire="run_once",
+    )
+    def carries() -> None:
+        seen.append(structlog.contextvars.get_contextvars().get("request_id"))
+
+    try:
+        carries.apply(headers={"memory_request_id": "one"})
+        carries.apply()
+    finally:
+        declarations.remove("tests.carries")
+    assert seen == ["one", None]
+
+
+def test_every_process_knows_the_tasks_of_every_app() -> None:
+    known = subprocess.run(
+        [
+            *(sys.executable, "-c"),
+            "import django; django.setup(); from apps.operations.selectors import freshness\n"
+            "from apps.operations.declarations import declared; print(*[d.name for d in declared()])",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "memory_platform.settings"},
+    )
+    assert {"operations.watch", "operations.prune"} <= set(known.stdout.split())

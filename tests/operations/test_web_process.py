@@ -32,6 +32,7 @@ class Web:
         self.process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "gunicorn", "memory_platform.wsgi:application"),
+                *("--config", "python:memory_platform.web_process"),
                 *("--bind", f"127.0.0.1:{self.port}", "--workers", "2", "--threads", "2"),
                 *("--worker-class", "gthread", "--no-control-socket"),
             ],

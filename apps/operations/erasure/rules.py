@@ -57,9 +57,9 @@ def _owner_column(model: type[models.Model]) -> str:
     except FieldDoesNotExist:
         return ""
     target = getattr(field, "related_model", None)
-    if not isinstance(target, type) or target._meta.label_lower != PRINCIPAL:
+    if getattr(getattr(target, "_meta", None), "label_lower", "") != PRINCIPAL:
         return ""
-    return str(field.column)  # type: ignore[union-attr]
+    return str(getattr(field, "column", ""))
 
 
 def rules(among: Iterable[type[models.Model]] | None = None) -> list[ErasureRule]:
@@ -77,7 +77,7 @@ def _in_order(owned: list[type[models.Model]]) -> Iterator[type[models.Model]]:
         for field in model._meta.local_fields:
             target = field.related_model
             if target in owned and target is not model:
-                graph.add(target, model)  # type: ignore[arg-type]
+                graph.add(target, model)
     try:
         yield from graph.static_order()
     except CycleError as error:

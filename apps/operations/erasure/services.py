@@ -1,5 +1,6 @@
 """Asking for an erasure: the plan, and the fence that begins it."""
 
+from datetime import datetime
 from uuid import UUID
 
 from django.conf import settings
@@ -101,7 +102,7 @@ def _refuse_shared() -> None:
         raise SharedPrincipal
 
 
-def _fence(certificate: UUID, actor: ErasureActor, now: object) -> UUID:
+def _fence(certificate: UUID, actor: ErasureActor, now: datetime) -> UUID:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT operations_erasure_begin(%s, %s, %s, %s)",

@@ -1,6 +1,7 @@
 """What web does beside serving: refuse an unsafe database, heartbeat, counters shared by its workers.
 
-Read by gunicorn from the working directory. Sizes and addresses stand on the command line (Procfile).
+Gunicorn's configuration: `--config python:memory_platform.web_process`. Sizes and addresses stand on the command
+line (Procfile).
 """
 
 import os
