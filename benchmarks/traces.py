@@ -1,6 +1,6 @@
 """Measures the feedback memory: saving, uses, history at depth, and the ledger's verification.
 
-    python -m benchmarks.traces [--traces 11000] [--edges 20000] [--rounds 200]
+    python -m benchmarks.traces [--traces 11000] [--edges 20000] [--nodes 2000] [--rounds 200]
 
 Times are p50 and p95 in milliseconds on this machine; ratios compare with bare SQL of the same run.
 """
@@ -49,6 +49,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--traces", type=int, default=11_000)
     parser.add_argument("--edges", type=int, default=20_000)
+    parser.add_argument("--nodes", type=int, default=2_000)
     parser.add_argument("--rounds", type=int, default=200)
     options = parser.parse_args()
     with own_database():
@@ -65,6 +66,7 @@ def run(options: argparse.Namespace) -> None:
         save(me, number, SOURCES)
     saving(me, rounds)
     using(me, rounds)
+    front_door(space, options.nodes, rounds)
     fill(FILL_TRACES, reader, options.traces)
     fill(FILL_EDGES, reader, options.edges)
     analyze()
@@ -152,6 +154,42 @@ def using(me: Any, rounds: list[int]) -> None:
     show(f"{USES} uses", times)
     nothing = median(timed(lambda _: empty(me), rounds))
     print(f"  p50 {median(times):.2f} ms (must: ≤ 8), {median(times) / nothing:.1f} × an empty session")
+
+
+def front_door(space: Any, nodes: int, rounds: list[int]) -> None:
+    """A whole search of the service, trace committed, beside its candidate statements; embedding excluded."""
+    from apps.search import found
+    from apps.search.schemas import SearchRequest
+    from apps.search.services import search
+    from benchmarks.search import LIMIT, Texts, candidates_once, search_once, without_vector_index
+    from benchmarks.search import fill as remember
+    from benchmarks.worlds import principal
+
+    texts = Texts(seed=7)
+    me = principal(space, "token:searcher")
+    with without_vector_index():
+        remember(me, nodes, texts)
+    analyze()
+    requests = [texts.request() for _ in rounds]
+    given = {request.query: request.embedding for request in requests}
+    found.embed_query = given.__getitem__  # type: ignore[assignment]
+
+    def whole(request: Any) -> None:
+        fitted = search(caller=me, request=SearchRequest(query=request.query, limit=LIMIT))
+        assert fitted.document["trace_id"]
+
+    for request in requests[:20]:
+        whole(request)
+    print(f"A search of {nodes} nodes, limit {LIMIT}, trace committed")
+    times, bare = timed(whole, requests), timed(lambda request: candidates_once(me, request), requests)
+    retrieval, nothing = (
+        timed(lambda request: search_once(me, request), requests),
+        timed(lambda _: empty(me), rounds),
+    )
+    show("search with its trace", times)
+    show("retrieval in its session", retrieval)
+    show("candidate statements in theirs", bare)
+    print(f"  search ÷ (candidates + empty session): {median(times) / (median(bare) + median(nothing)):.2f}")
 
 
 def history(reader: Any, rounds: list[int]) -> None:
