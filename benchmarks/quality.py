@@ -171,11 +171,11 @@ def read_questions(
 def ask(owners: dict[str | None, Any], questions: Sequence[Question], policy: Any) -> tuple[float, float]:
     """Mean nDCG@10 and recall@10 of a policy."""
     from apps.core.db.sessions import principal_session
-    from apps.retrieval.policy import PolicyInForce, reference
+    from apps.retrieval.policy import unstored
     from apps.retrieval.retrieve import retrieve
     from apps.retrieval.schemas import RetrievalRequest
 
-    ruling = PolicyInForce(policy, reference(policy))
+    ruling = unstored(policy)
     at = datetime.now(UTC)
     ndcg = recall = 0.0
     for question in questions:

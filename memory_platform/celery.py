@@ -20,11 +20,17 @@ def _log_as_the_platform(**kwargs: Any) -> None:
 @signals.worker_init.connect(weak=False)
 @signals.beat_init.connect(weak=False)
 def _start(sender: Any = None, signal: Any = None, **kwargs: Any) -> None:
-    from apps.core.checks import refuse_unsafe_database
+    from apps.core.checks import UnsafeDatabase, refuse_unsafe_database
     from apps.operations import heartbeats
 
     _without_pool()
-    refuse_unsafe_database()
+    # Celery logs what a signal's handler raises and goes on; only SystemExit keeps it from starting.
+    try:
+        refuse_unsafe_database()
+    except UnsafeDatabase as error:
+        raise SystemExit(f"{type(error).__name__}: {error}") from None
+    except Exception as error:
+        raise SystemExit(f"the database could not be verified: {type(error).__name__}") from None
     heartbeats.start("worker" if signal is signals.worker_init else "beat")
 
 
@@ -33,6 +39,14 @@ def _stop(**kwargs: Any) -> None:
     from apps.operations import heartbeats
 
     heartbeats.stop()
+
+
+@signals.worker_process_init.connect(weak=False)
+def _in_each_child(**kwargs: Any) -> None:
+    from memory_platform.environment import environment
+    from memory_platform.telemetry import configure_telemetry
+
+    configure_telemetry(environment())
 
 
 def _without_pool() -> None:

@@ -97,6 +97,14 @@ class Environment(BaseSettings):
     oidc_second_factor: bool = Field(
         False, description="The provider asks for a second factor itself, so the platform does not."
     )
+    erasure_file: Path | None = Field(
+        None,
+        description="File outside the database and its backups that says what must not come back after a restore; "
+        "shared by web and workers. Without it erasures.jsonl in MEMORY_VAR.",
+    )
+    observation_backup_days: int | None = Field(
+        None, ge=0, description="Days that backups are kept, as certificates of erasure state it."
+    )
     embedder_api_key: SecretStr | None = Field(
         None, description="Bearer key for an embedder behind HTTP; its address is registered, the key never."
     )

@@ -108,8 +108,6 @@ def keep_allowed(logger: WrappedLogger, name: str, event: EventDict) -> EventDic
     """Drop every field that is not on the list, and every value that is not a number or a code."""
     ours = not event.get("_foreign")
     kept: EventDict = {key: _value(value) for key, value in event.items() if key in ALLOWED}
-    # What the formatter itself needs, and takes out again.
-    kept |= {key: event[key] for key in ("_record", "_from_structlog") if key in event}
     text = str(event.get("event", ""))
     kept["event"] = text if not ours or EVENT.fullmatch(text) else REFUSED
     return kept

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from django.contrib.auth.models import User
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -20,13 +21,13 @@ class MeView(CallerAPIView):
 
     @extend_schema(operation_id="me", responses=Me)
     def get(self, request: Request) -> Response:
-        return Response(self._me(request).model_dump(mode="json"))
+        return Response(self._me().model_dump(mode="json"))
 
-    def _me(self, request: Request) -> Me:
+    def _me(self) -> Me:
         caller = self.caller
         common = {"kind": caller.kind, "via": caller.via, "scopes": sorted(caller.scopes)}
         if not isinstance(caller.identity, PrincipalIdentity):
-            user = request.user
+            user = User.objects.get(pk=caller.identity.user_id)
             return Me(subject=user.get_username(), display_name=user.get_full_name(), **common)
         principal = selectors.get_principal(caller.identity.principal_id)
         return Me(

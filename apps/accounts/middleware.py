@@ -55,7 +55,9 @@ class CallerMiddleware:
     def _signed_in(request: HttpRequest) -> Caller | None:
         if not may_enter(request):
             return None
-        return Caller(identity=StaffIdentity(int(request.user.pk)), via="session", scopes=frozenset(SCOPES))
+        return Caller(
+            identity=StaffIdentity(int(request.user.pk or 0)), via="session", scopes=frozenset(SCOPES)
+        )
 
 
 def _bearer(caller: Caller) -> str:

@@ -7,7 +7,7 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from apps.accounts.api_auth import CallerAuthentication
 
 
-class CallerScheme(OpenApiAuthenticationExtension):
+class CallerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     target_class = CallerAuthentication
     name = "bearer"
 

@@ -18,7 +18,7 @@ RECOVERY_NAME: Final = "recovery"
 
 
 def is_set_up(user: User) -> bool:
-    return TOTPDevice.objects.filter(user=user, confirmed=True).exists()
+    return bool(TOTPDevice.objects.filter(user=user, confirmed=True).exists())
 
 
 def device_of(user: User) -> TOTPDevice:
@@ -56,8 +56,9 @@ def new_recovery_codes(user: User) -> list[str]:
 
 def reset(user: User) -> int:
     """Forget all second factors of a user, who then sets one up anew. Returns how many there were."""
-    gone = TOTPDevice.objects.filter(user=user).delete()[0]
-    return gone + StaticDevice.objects.filter(user=user).delete()[0]
+    gone: int = TOTPDevice.objects.filter(user=user).delete()[0]
+    static: int = StaticDevice.objects.filter(user=user).delete()[0]
+    return gone + static
 
 
 def secret(device: TOTPDevice) -> str:
@@ -69,4 +70,5 @@ def secret(device: TOTPDevice) -> str:
 def drawing(device: TOTPDevice) -> SafeString:
     """The secret as a QR code, an SVG element of ours."""
     image = qrcode.make(device.config_url, image_factory=qrcode.image.svg.SvgPathImage, box_size=8)
-    return mark_safe(image.to_string(encoding="unicode"))  # noqa: S308 (drawn here, from our own address)
+    text: str = image.to_string(encoding="unicode")
+    return mark_safe(text)  # noqa: S308 (drawn here, from our own address)

@@ -72,22 +72,10 @@ def record(
     if isinstance(workspace, _Session):
         workspace = identity.workspace_id if isinstance(identity, PrincipalIdentity) else None
     entry = uuid7()
+    named = [entry, workspace, action, object_type, str(object_id)]
+    told = [_kept_reason(reason), _hash(before), _hash(after), _details(details or {}), _request_id()]
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT core_audit_append(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
-            [
-                entry,
-                workspace,
-                action,
-                object_type,
-                str(object_id),
-                _kept_reason(reason),
-                _hash(before),
-                _hash(after),
-                _details(details or {}),
-                str(structlog.contextvars.get_contextvars().get("request_id", ""))[:64],
-            ],
-        )
+        cursor.execute("SELECT core_audit_append(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)", [*named, *told])
     return entry
 
 
@@ -118,6 +106,11 @@ def _kept_reason(reason: str) -> str:
     if isinstance(current(), PrincipalIdentity) and acting_staff() is None:
         return "" if refused_by(reason) is not None else reason
     return check_reason(reason, required=False)
+
+
+def _request_id() -> str:
+    """The id that groups all entries of a request, as the logs have it."""
+    return str(structlog.contextvars.get_contextvars().get("request_id", ""))[:64]
 
 
 def _hash(value: Any) -> str | None:

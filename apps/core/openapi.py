@@ -28,7 +28,7 @@ class ProblemDocument(BaseModel):
     pointer: str | None = Field(None, description="JSON pointer to the field that is wrong.")
 
 
-class PydanticModel(OpenApiSerializerExtension):
+class PydanticModel(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
     """A pydantic model where drf-spectacular expects a serializer.
 
     A request shows what is accepted, an answer what is sent (types may differ: a Decimal is sent as text), so
@@ -55,7 +55,9 @@ class PydanticModel(OpenApiSerializerExtension):
         )
         for name, part in schema.pop("$defs", {}).items():
             full = name + _suffix(direction)
-            component = ResolvedComponent(name=full, type=ResolvedComponent.SCHEMA, schema=part, object=full)
+            component = ResolvedComponent(  # type: ignore[no-untyped-call]
+                name=full, type=ResolvedComponent.SCHEMA, schema=part, object=full
+            )
             auto_schema.registry.register_on_missing(component)
         return schema
 
@@ -74,10 +76,9 @@ class PlatformSchema(AutoSchema):
 
     def _get_response_bodies(self, direction: Direction = "response") -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = super()._get_response_bodies(direction)
+        document: Any = ProblemDocument
         problem = {
-            "content": {
-                MEDIA_TYPE: {"schema": self.resolve_serializer(ProblemDocument, "response").ref},
-            }
+            "content": {MEDIA_TYPE: {"schema": self.resolve_serializer(document, "response").ref}},
         }
         for code, says in self._refusals().items():
             found.setdefault(code, {"description": says, **problem})
@@ -97,7 +98,7 @@ class PlatformSchema(AutoSchema):
         parts = [part for part in self.path.split("/") if part and not part.startswith("{")]
         return [parts[1].split(":")[0] if len(parts) > 1 else "platform"]
 
-    def get_description(self) -> str:
+    def get_description(self) -> str:  # type: ignore[override]
         description = super().get_description()
         scope = getattr(self.view, "required_scope", None)
         if scope is None:

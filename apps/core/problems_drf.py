@@ -51,10 +51,17 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> HttpResponse |
     problem = problem_of(exc)
     if problem is None:
         return None
-    set_rollback()
+    if not _opens_its_own(context):
+        set_rollback()
     if problem.status >= 500:
         log.error("request_failed", code=problem.shown_code, error=type(exc).__name__)
     return problem_response(problem)
+
+
+def _opens_its_own(context: dict[str, Any]) -> bool:
+    """A view that opens its own transactions has none around it; the nearest one would be somebody else's."""
+    match = getattr(context.get("request"), "resolver_match", None)
+    return bool(getattr(getattr(match, "func", None), "own_transactions", False))
 
 
 def problem_of(exc: Exception) -> Problem | None:

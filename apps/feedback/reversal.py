@@ -53,9 +53,7 @@ def preview_of(receipt: ActionReceipt) -> ReversalPreview:
         for row in EdgeStrength.objects.filter(principal_id=receipt.principal_id, edge_key__in=keys)
     }
     edges = tuple(_reversal(credit, stored.get(credit.edge_key), now, half_life_s) for credit in credits)
-    state = [
-        [credit.edge_key, credit.active, *_stored(stored.get(credit.edge_key))] for credit in credits
-    ]
+    state = [[credit.edge_key, credit.active, *_stored(stored.get(credit.edge_key))] for credit in credits]
     return ReversalPreview(receipt.pk, receipt.trace_id, now, edges, state, canonical.checksum(state))
 
 

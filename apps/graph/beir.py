@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from apps.graph.digests import passage_text
 from apps.graph.services import PassageItem
 from apps.graph.services.items import TEXT_MAX, TITLE_MAX
 
@@ -91,7 +92,7 @@ def _moment(text: str | None) -> datetime | None:
 
 def cut(item: PassageItem) -> list[PassageItem]:
     """The item, or its parts at white space where text and title are too long for one passage."""
-    if len(item.title) + len(item.text) + 2 <= TEXT_MAX:
+    if len(passage_text(item.title, item.text)) <= TEXT_MAX:
         return [item]
     room = min(PART, TEXT_MAX - len(item.title) - 2)
     pieces, at = [], 0

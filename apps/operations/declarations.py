@@ -4,8 +4,11 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cache
 from typing import Any, Literal
 from uuid import UUID
+
+from django.utils.module_loading import autodiscover_modules
 
 from apps.core import canonical
 from apps.operations.schedules import Schedule
@@ -87,12 +90,20 @@ def add(declaration: Declaration) -> None:
     _declared[declaration.name] = declaration
 
 
+@cache
+def _import_tasks() -> None:
+    """Have every app declare its tasks, also in processes that run none: pages and health speak of all."""
+    autodiscover_modules("tasks")
+
+
 def declared() -> Iterator[Declaration]:
     """All tasks, by name."""
+    _import_tasks()
     return iter(sorted(_declared.values(), key=lambda declaration: declaration.name))
 
 
 def find(name: str) -> Declaration | None:
+    _import_tasks()
     return _declared.get(name)
 
 

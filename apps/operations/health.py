@@ -17,7 +17,6 @@ from memory_platform.embedded import redis_client_url
 OK = "ok"
 UNREACHABLE = "unreachable"
 LOOSENED = "loosened"
-DIFFERENT = "different"
 PENDING = "pending"
 
 BROKER_SECONDS = 1.0
@@ -55,7 +54,7 @@ def database() -> str:
 
 
 def roles() -> str:
-    """`loosened`: a role may do more than declared; `different`: something else differs (still served)."""
+    """`loosened`: a role may do more than declared, or a policy hides less. Other differences are still served."""
     return LOOSENED if any(found.loosens for found in differences()) else OK
 
 

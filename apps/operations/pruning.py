@@ -14,7 +14,17 @@ from apps.operations.expiry import Expiry, register
 GROUP = "prune"
 AUDIT_ENTRY = "core.auditentry"
 # Deliveries before alarms, which they name; names sort in the order in which they are pruned.
-PRUNED = ("deliveries", "alarms", "samples", "newest_samples", "job_runs", "processes", "leases", "holds")
+PRUNED = (
+    "deliveries",
+    "alarms",
+    "samples",
+    "newest_samples",
+    "job_runs",
+    "processes",
+    "leases",
+    "holds",
+    "certificates",
+)
 
 
 def register_prune(name: str, function: str) -> None:

@@ -3,6 +3,7 @@
 Bookkeeping happens outside of sessions, as the process itself; the task's function opens the session it needs.
 """
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -32,6 +33,9 @@ LOST = "lost"
 SOFT_LIMIT = "soft_limit"
 DATABASE_AWAY_SECONDS = 10
 MOST_LOST_ATTEMPTS = 3
+CODE = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
+# Sender and runner may be two machines: a run counts for a call only when it surely began after it.
+CLOCK_SKEW = timedelta(seconds=5)
 # A process that has just started may not have written its first heartbeat.
 GRACE = timedelta(seconds=60)
 
@@ -94,7 +98,7 @@ def _wait(declaration: Declaration, call: Call, busy: leases.Busy, send: Send) -
 def _stood_for(key: str, call: Call) -> bool:
     """Whether a run that began after this call was sent has done its work: calls in the queue are one run."""
     return JobRun.objects.filter(
-        lease_key=key, outcome=Outcome.SUCCEEDED, started_at__gt=call.sent_at
+        lease_key=key, outcome=Outcome.SUCCEEDED, started_at__gt=call.sent_at + CLOCK_SKEW
     ).exists()
 
 
@@ -191,7 +195,7 @@ def code_of(error: Exception) -> str:
     if isinstance(error, SoftTimeLimitExceeded):
         return SOFT_LIMIT
     code = getattr(error, "code", None)
-    return code[:100] if isinstance(code, str) else type(error).__name__[:100]
+    return code if isinstance(code, str) and CODE.fullmatch(code) else type(error).__name__[:100]
 
 
 def sweep_lost(send: Callable[[Declaration, Call], None]) -> int:

@@ -7,7 +7,10 @@ from apps.core.db.sessions import maintenance_session
 from apps.operations import alarms, expiry, pruning
 from apps.operations import watch as watching
 from apps.operations.alarms.delivery import deliver_due
+from apps.operations.erasure import tasks as erasure_tasks
 from apps.operations.tasks_base import daily, every, task
+
+__all__ = ["deliver", "erasure_tasks", "prune", "verify_audit", "watch"]
 
 AUDIT_SOURCE = "operations.audit"
 CHAIN_BROKEN = "chain_broken"

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
+import structlog
 from celery import Task, shared_task
 
 from apps.core import clock
@@ -25,6 +26,8 @@ __all__ = ["Retry", "daily", "every", "send_call", "task"]
 
 SENT_AT = "memory_sent_at"
 ATTEMPT = "memory_attempt"
+REQUEST_ID = "memory_request_id"
+REQUEST_FIELD = "request_id"
 HARD_MARGIN = timedelta(seconds=30)
 
 
@@ -42,13 +45,19 @@ class PlatformTask(Task):
         if kwargs:
             raise declarations.TextInArguments("arguments of a task are positional")
         headers = {SENT_AT: clock.now().isoformat(), ATTEMPT: "0"} | (options.pop("headers", None) or {})
+        request_id = structlog.contextvars.get_contextvars().get(REQUEST_FIELD)
+        if request_id:
+            headers.setdefault(REQUEST_ID, request_id)
         wire = tuple(declarations.wire_arguments(args or ()))
         return super().apply_async(wire, {}, *more, headers=headers, **options)
 
+    def sent_headers(self) -> dict[str, Any]:
+        # A worker merges a message's headers into the request; an eager call keeps them apart.
+        return {**(self.request.headers or {}), **vars(self.request)}
+
     def call(self, arguments: tuple[Any, ...]) -> runs.Call:
         """The message that is being worked on."""
-        # A worker merges a message's headers into the request; an eager call keeps them apart.
-        headers = {**(self.request.headers or {}), **vars(self.request)}
+        headers = self.sent_headers()
         sent_at = headers.get(SENT_AT)
         return runs.Call(
             declarations.wire_arguments(arguments),
@@ -92,11 +101,14 @@ def task(
         declarations.add(declaration)
 
         def run(self: PlatformTask, *arguments: Any) -> Counts:
-            return runs.perform(
-                declaration,
-                self.call(arguments),
-                lambda call, seconds: send_call(declaration, call, seconds),
-            )
+            # What a request set off carries the request's id in its log lines and audit entries.
+            request_id = self.sent_headers().get(REQUEST_ID)
+            with structlog.contextvars.bound_contextvars(**{REQUEST_FIELD: request_id} if request_id else {}):
+                return runs.perform(
+                    declaration,
+                    self.call(arguments),
+                    lambda call, seconds: send_call(declaration, call, seconds),
+                )
 
         run.__module__, run.__qualname__ = function.__module__, function.__qualname__
         run.__doc__ = function.__doc__

@@ -5,3 +5,9 @@ class RetrievalConfig(AppConfig):
     name = "apps.retrieval"
     label = "retrieval"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from apps.core.policies import register_kind
+        from apps.retrieval.policy import scoring_kind
+
+        register_kind(scoring_kind())

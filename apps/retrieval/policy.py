@@ -1,13 +1,13 @@
 """The scoring policy: formula, weights and constants, as stored and versioned documents of kind `scoring`."""
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Literal
+from typing import Literal, cast
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from apps.core import canonical
+from apps.core import canonical, policies
+from apps.core.schemas import StrictModel
 from apps.retrieval.schemas import PolicyReference
 
 FEATURES = ("semantic", "lexical", "graph", "recency", "salience", "confidence")
@@ -17,14 +17,8 @@ KIND = "scoring"
 SCORER_CONTRACT = "native-1"
 """Bumped by hand when the same inputs may get another score or order."""
 
-Share = float
 
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-
-class FeatureWeights(_Strict):
+class FeatureWeights(StrictModel):
     """Weights of the six features; they need not sum to 1, but do by default."""
 
     semantic: float = Field(0.36, ge=0, le=1)
@@ -38,7 +32,7 @@ class FeatureWeights(_Strict):
         return {name: getattr(self, name) for name in FEATURES}
 
 
-class EpistemicFactors(_Strict):
+class EpistemicFactors(StrictModel):
     """What a statement's standing multiplies its score by."""
 
     observed: float = Field(1.0, ge=0, le=1)
@@ -50,13 +44,13 @@ class EpistemicFactors(_Strict):
     deprecated: float = Field(0.1, ge=0, le=1)
 
 
-class KindFactors(_Strict):
+class KindFactors(StrictModel):
     episodic: float = Field(1.0, ge=0, le=2)
     structural: float = Field(1.0, ge=0, le=2)
     passage: float = Field(1.0, ge=0, le=2)
 
 
-class SessionInheritance(_Strict):
+class SessionInheritance(StrictModel):
     """Neighbours of the best rows of a conversation enter or rise to a share of their score."""
 
     enabled: bool = True
@@ -65,7 +59,7 @@ class SessionInheritance(_Strict):
     decay: float = Field(0.8, gt=0, lt=1, description="Share of the score that a neighbour inherits.")
 
 
-class ScoringPolicy(_Strict):
+class ScoringPolicy(StrictModel):
     """What a workspace may decide about ranking; the defaults are chosen by `benchmarks/quality.py`."""
 
     formula: Literal["weighted", "rank_fusion"] = "weighted"
@@ -90,7 +84,7 @@ class PolicyInForce:
 def reference(
     document: ScoringPolicy, *, id: UUID | None = None, version: int = 0, sha256: str = ""
 ) -> PolicyReference:
-    """How a receipt names a policy; without a stored one, by the hash of kind and document."""
+    """How a receipt names a policy; one that is not stored by the hash that it would have."""
     return PolicyReference(
         id=id,
         sha256=sha256 or canonical.checksum({"kind": KIND, "document": document.model_dump()}),
@@ -99,8 +93,24 @@ def reference(
     )
 
 
-@lru_cache(maxsize=1)
-def default() -> PolicyInForce:
-    """The policy of a workspace that has published none, as the code ships it."""
-    document = ScoringPolicy()
+def unstored(document: ScoringPolicy) -> PolicyInForce:
+    """A policy that nobody published, for benchmarks and trials."""
     return PolicyInForce(document, reference(document))
+
+
+def in_force(workspace_id: UUID) -> PolicyInForce:
+    """The stored policy that rules the workspace now; in any session, one indexed read."""
+    row = policies.current_policy(workspace_id, KIND)
+    document = cast(ScoringPolicy, policies.document_of(row))
+    return PolicyInForce(document, reference(document, id=row.id, version=row.version, sha256=row.hash))
+
+
+def scoring_kind() -> policies.Kind:
+    """What the registry of policies is told at start-up."""
+    return policies.Kind(
+        name=KIND,
+        model=ScoringPolicy,
+        default=ScoringPolicy(),
+        permission="manage_profiles",
+        title="Scoring",
+    )

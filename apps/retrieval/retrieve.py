@@ -13,7 +13,7 @@ from apps.retrieval.emptiness import filters_unmatched, why_empty
 from apps.retrieval.features import features
 from apps.retrieval.folding import fold, version_marks
 from apps.retrieval.hydrate import Display, hydrate
-from apps.retrieval.policy import PolicyInForce, default
+from apps.retrieval.policy import PolicyInForce, in_force
 from apps.retrieval.schemas import Folded, Provenance, Retrieval, RetrievalRequest, Row, Weights
 from apps.retrieval.scoring import Scored, applied_weights, inherit, score_pool
 from apps.retrieval.sessions import neighbours
@@ -32,13 +32,13 @@ def retrieve(
 
     Args:
         multipliers: by feature (weighted) or channel (rank fusion), each in [0.25, 4]; absent ones are 1.
-        policy: the scoring policy in force; by default the one that the code ships.
+        policy: another one than the stored policy that rules the workspace.
 
     Raises InvalidRequest for a multiplier out of range. A channel that fails is reported, never raised.
     """
-    ruling = policy or default()
+    ruling = policy or in_force(current_principal().workspace_id)
     weights = applied_weights(ruling.document, multipliers)
-    found = generate(request)
+    found = generate(request, depth=ruling.document.candidates_per_channel)
     excluded: Counter[str] = Counter()
     pool = [c for c in found.pool if _admitted(c, request, excluded)]
     table = features(pool, at=request.reference_time, recency_per_day=ruling.document.recency_per_day)
@@ -71,7 +71,7 @@ def _choose(
     ranked: Sequence[Scored], request: RetrievalRequest, excluded: Counter[str]
 ) -> list[tuple[Scored, tuple[Scored, ...]]]:
     """The entities of the answer: above the least score, not too many of one source, at most `limit`."""
-    chosen = []
+    chosen: list[tuple[Scored, tuple[Scored, ...]]] = []
     per_source: Counter[Any] = Counter()
     for best, others in fold(ranked):
         if request.min_score is not None and best.score < request.min_score:

@@ -8,8 +8,7 @@ from uuid import UUID
 
 from apps.graph.embedders import QueryEmbedding
 
-PER_CHANNEL = 100
-MAX_LIMIT = 50
+MAX_LIMIT = 50  # rows of an answer, and so of a receipt
 
 Corpus = Literal["all", "shared"]
 EpistemicMode = Literal["default", "explicit"]
@@ -53,7 +52,6 @@ class RetrievalRequest:
     epistemic_mode: EpistemicMode = "default"
     min_score: float | None = None
     max_per_source: int | None = None
-    per_channel: int = PER_CHANNEL
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from apps.retrieval.candidates import Attributes, Candidate
+from apps.retrieval.candidates import Candidate
 from apps.retrieval.candidates.filters import Restriction
-from apps.retrieval.candidates.pool import COLUMNS
+from apps.retrieval.candidates.pool import COLUMNS, attributes
 from apps.retrieval.policy import SessionInheritance
 from apps.retrieval.scoring import Scored
 
@@ -50,4 +50,4 @@ def neighbours(
     cursor.execute(_NEIGHBOURS.format(columns=COLUMNS, conditions=conditions), values | restriction.values)
     order = {node.id: number for number, node in enumerate(places)}
     rows = sorted(cursor.fetchall(), key=lambda row: (order[row[0]], row[1]))
-    return [(row[0], Candidate(Attributes.from_row(row[1:]))) for row in rows]
+    return [(row[0], Candidate(attributes(row[1:]))) for row in rows]

@@ -12,7 +12,6 @@ from apps.traces.decay import decay, decay_sql
 from apps.traces.models import Activation
 from apps.traces.policy import MemoryPolicy
 
-
 ADDED = "unnest(%(ids)s::uuid[], %(source_ids)s::text[], %(retrieved)s::float8[], %(usage)s::float8[])"
 """SQL of the rows that `upsert_sql` adds, out of parameters of equal length."""
 

@@ -10,9 +10,7 @@ from apps.traces.models import ActionReceipt
 from apps.traces.receipts import NewReceipt, render, write_receipt
 
 
-def once_per_trace(
-    *, tool: str, key: str, payload: Any, run: Callable[[UUID], NewReceipt]
-) -> dict[str, Any]:
+def once_per_trace(*, tool: str, key: str, payload: Any, run: Callable[[UUID], NewReceipt]) -> dict[str, Any]:
     """Run a mutating call about a trace once, and answer with its action receipt, the same for every repetition.
 
     `run` gets the id of the receipt. Policy and principal are locked before anything is read. Raises

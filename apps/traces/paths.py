@@ -4,48 +4,15 @@ Only what was really traversed can be verified; a path that cannot is saved as n
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from apps.core import canonical
+from apps.retrieval.pages import PAGE_TYPE, Edge, PageNode, Path
 from apps.retrieval.schemas import Provenance
 from apps.traces.models import MAX_PATHS, MAX_STEPS
 
+__all__ = ["Edge", "PageNode", "Path", "verified"]
+
 CREDITABLE_KINDS = {"mention"}
 """Kinds of edges that may gain strength. A mention goes from page to page of one repository."""
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """A mention in its own direction, whichever way it was walked."""
-
-    repo: str
-    src: str
-    dst: str
-    kind: str
-
-    @property
-    def key(self) -> str:
-        """The unversioned edge key: the canonical JSON array [repo, src, dst, kind]."""
-        return canonical.dumps([self.repo, self.src, self.dst, self.kind]).decode()
-
-    def shown(self) -> dict[str, str]:
-        return {"repo": self.repo, "src": self.src, "dst": self.dst, "kind": self.kind}
-
-
-@dataclass(frozen=True, slots=True)
-class PageNode:
-    """A page as it was walked over, also one that the answer then cut; None in a path where it was missing."""
-
-    slug: str | None
-    provenance: Provenance
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """A walk from a ranked row to a graph row: `nodes` has one more than `edges`."""
-
-    edges: tuple[Edge, ...]
-    nodes: tuple[PageNode | None, ...]
 
 
 def verified(
@@ -68,7 +35,7 @@ def _is_verified(path: Path, identifiable: Callable[[Provenance], bool]) -> bool
 
 
 def _is_page(node: PageNode, identifiable: Callable[[Provenance], bool]) -> bool:
-    return node.provenance.type == "wiki_doc" and identifiable(node.provenance)
+    return node.provenance.type == PAGE_TYPE and identifiable(node.provenance)
 
 
 def _joins(edge: Edge, before: PageNode | None, after: PageNode | None) -> bool:

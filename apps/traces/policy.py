@@ -125,12 +125,14 @@ def refuse_fixed(change: policies.Change) -> None:
         held_by = [name for name, function in _holders if _holds(cursor, function, change.workspace_id)]
     if held_by:
         raise PolicyFixed(
-            f"{' and '.join(held_by)} were made under these numbers", pointer=changed[0].pointer, held_by=held_by
+            f"{' and '.join(held_by)} were made under these numbers",
+            pointer=changed[0].pointer,
+            held_by=held_by,
         )
 
 
 def _holds(cursor: CursorWrapper, function: str, workspace_id: UUID | None) -> bool:
-    cursor.execute(f"SELECT {function}(%s)", [workspace_id])  # noqa: S608 - a registered name
+    cursor.execute(f"SELECT {function}(%s)", [workspace_id])
     return bool(cursor.fetchone()[0])
 
 

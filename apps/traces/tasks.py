@@ -60,7 +60,9 @@ def prune_activation() -> dict[str, int]:
 def measure() -> dict[str, int]:
     """Sample the last five minutes: traces by recording status, save latency, age of the oldest trace."""
     with monitor_session(), connection.cursor() as cursor:
-        cursor.execute("SELECT workspace_id, name, label, value FROM traces_measure(%s)", [clock.now() - WINDOW])
+        cursor.execute(
+            "SELECT workspace_id, name, label, value FROM traces_measure(%s)", [clock.now() - WINDOW]
+        )
         rows = cursor.fetchall()
     readings = [
         samples.Reading(name, value, {LABELS[name]: label} if name in LABELS else None, workspace)

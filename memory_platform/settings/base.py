@@ -40,6 +40,7 @@ INSTALLED_APPS = [
     "apps.retrieval",
     "apps.traces",
     "apps.feedback",
+    "apps.learning",
     "apps.search",
 ]
 

@@ -4,6 +4,9 @@ from memory_platform.environment import environment
 
 env = environment()
 
+ERASURE_FILE = env.erasure_file or env.memory_var / "erasures.jsonl"
+ERASURE_BACKUP_DAYS = env.observation_backup_days
+
 RELEASE = env.memory_release
 PUBLIC_URL = env.public_url.rstrip("/")
 

@@ -171,6 +171,7 @@ def test_link_to_a_folder_of_someone_else_is_not_followed(folder: Path) -> None:
     (folder / "run").symlink_to(open_to_all)
     server = EmbeddedPostgres(folder / "data", folder / "run")
     assert server.sockets != open_to_all
+    server.destroy()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user's server runs as that user")

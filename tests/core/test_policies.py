@@ -1,37 +1,27 @@
 """Stored policies: appended in order, published by who may, ruling from their time."""
 
 from datetime import timedelta
-from typing import Annotated, Any
 
 import pytest
-from django.db import DatabaseError, connection, transaction
-from django.db.migrations.state import ProjectState
-from psycopg.types.json import Jsonb
-from pydantic import Field
+from django.db import connection
 
 from apps.core import clock
 from apps.core.db.sessions import SessionError, principal_session, staff_session
-from apps.core.ids import uuid7
 from apps.core.models import AuditEntry, StoredPolicy
 from apps.core.policies import (
-    Change,
     Kind,
     PolicyMissing,
     current_policy,
     differences,
     document_of,
     kind_named,
-    newest_version,
     policy_hash,
     policy_versions,
     preview_policy,
-    publish_policy,
     register_kind,
     registered_kinds,
     stored_document,
-    unregister_kind,
 )
-from apps.core.policies.migration import PublishDefaultPolicy
 from apps.core.problems import (
     Forbidden,
     InvalidRequest,
@@ -42,82 +32,15 @@ from apps.core.problems import (
 )
 from apps.core.schemas import StrictModel
 from tests.support.factories import make_staff, make_superuser, make_world
+from tests.support.policies import DEFAULT, NAME, Trial, publish, publish_within, trial_kind
 
 pytestmark = pytest.mark.django_db
-
-NAME = "trial"
-
-
-class Days(StrictModel):
-    trace: Annotated[int, Field(ge=1, le=90)] = 90
-    text: Annotated[int, Field(ge=1, le=90)] = 30
-
-
-class Trial(StrictModel):
-    half_life_s: Annotated[float, Field(gt=0)] = 3600.0
-    weights: list[float] = [0.5, 0.5]
-    retention_days: Days = Days()
-
-
-DEFAULT = stored_document(Trial())
-
-
-def refuse_zero_weights(change: Change) -> None:
-    if change.changes("/weights") and not any(change.after.weights):  # type: ignore[attr-defined]
-        raise StateConflict("Some weight has to be there", code="policy_fixed")
 
 
 @pytest.fixture(autouse=True)
 def kind(db, owner_connection):
-    """A kind of the test's own, with the default that its migration would have written."""
-    found = Kind(
-        name=NAME,
-        model=Trial,
-        default=Trial(),
-        permission="manage_profiles",
-        field_permissions={"/retention_days": "review_retention"},
-        refusal=refuse_zero_weights,
-        preview=lambda change: {"changed": len(change.fields)},
-    )
-    owner_connection.execute("DELETE FROM core_storedpolicy WHERE kind = %s", [NAME])
-    insert_default(owner_connection)
-    register_kind(found)
-    yield found
-    unregister_kind(NAME)
-    owner_connection.execute("DELETE FROM core_storedpolicy WHERE kind = %s AND workspace_id IS NULL", [NAME])
-
-
-def insert_default(owner):
-    owner.execute(
-        "INSERT INTO core_storedpolicy (id, kind, version, document, reason, hash) VALUES (%s, %s, 1, %s, '', %s)",
-        [uuid7(), NAME, Jsonb(DEFAULT), policy_hash(NAME, DEFAULT)],
-    )
-
-
-def publish(user, workspace, document=None, **more):
-    with staff_session(user):
-        return publish_within(workspace, document, **more)
-
-
-def publish_within(workspace, document=None, *, if_match="newest", reason="for the test", **more):
-    workspace_id = workspace.pk if workspace else None
-    if if_match == "newest":
-        newest = newest_version(workspace_id, NAME) or current_policy(None, NAME)
-        if_match = newest.hash
-    return publish_policy(
-        workspace_id=workspace_id,
-        kind=NAME,
-        document=DEFAULT | (document or {}),
-        if_match=if_match,
-        reason=reason,
-        **more,
-    )
-
-
-def count(admin, workspace):
-    return admin.execute(
-        "SELECT count(*) FROM core_storedpolicy WHERE workspace_id = %s", [workspace.pk]
-    ).fetchone()[0]
+    with trial_kind(owner_connection) as found:
+        yield found
 
 
 def test_without_a_version_of_its_own_a_workspace_follows_the_default():
@@ -344,93 +267,6 @@ def test_two_apps_cannot_register_one_kind(kind):
     with pytest.raises(NotFound) as refused:
         kind_named("no")
     assert refused.value.document()["code"] == "unknown_policy_kind"
-
-
-# --- the database is the last defence ---
-
-
-def row_values(workspace_id: Any, author: Any, **more: Any) -> dict[str, Any]:
-    return {
-        "workspace_id": workspace_id,
-        "kind": NAME,
-        "version": 1,
-        "document": DEFAULT,
-        "author_id": author,
-        "hash": policy_hash(NAME, DEFAULT),
-    } | more
-
-
-def test_the_database_refuses_a_past_disordered_or_borrowed_version():
-    world = make_world()
-    manager = make_staff(world.workspace, "manage_profiles")
-    reader = make_staff(world.workspace, "view_traces")
-    now = clock.now()
-    publish(manager, world.workspace, {"half_life_s": 5.0}, effective_from=now + timedelta(hours=1))
-    own = world.workspace.pk
-    refused = [
-        (manager, row_values(own, manager.pk, version=2, effective_from=now - timedelta(seconds=5))),
-        (manager, row_values(own, manager.pk, version=2)),
-        (manager, row_values(own, manager.pk, version=2, effective_from=now + timedelta(hours=1))),
-        (manager, row_values(own, manager.pk, version=1, effective_from=now + timedelta(hours=2))),
-        (manager, row_values(own, manager.pk, version=3, effective_from=now + timedelta(hours=2))),
-        (manager, row_values(own, reader.pk, version=2, effective_from=now + timedelta(hours=2))),
-        (manager, row_values(None, manager.pk, version=2, effective_from=now + timedelta(hours=2))),
-        (reader, row_values(own, reader.pk, version=2, effective_from=now + timedelta(hours=2))),
-        (manager, row_values(make_world().workspace.pk, manager.pk)),
-    ]
-    for user, values in refused:
-        with pytest.raises(DatabaseError), staff_session(user), transaction.atomic():
-            StoredPolicy.objects.create(**values)
-    with staff_session(manager):
-        good = row_values(own, manager.pk, version=2, effective_from=now + timedelta(hours=2))
-        assert StoredPolicy.objects.create(**good).version == 2
-
-
-@pytest.mark.parametrize(
-    "sql", ["UPDATE core_storedpolicy SET reason = 'x'", "DELETE FROM core_storedpolicy"]
-)
-def test_no_session_changes_or_deletes_a_version(sql):
-    world = make_world()
-    manager = make_staff(world.workspace, "manage_profiles", "review_retention", "operate_collection")
-    for session in (lambda: staff_session(manager), lambda: principal_session(world.principal)):
-        with (
-            pytest.raises(DatabaseError, match="permission denied"),
-            session(),
-            connection.cursor() as cursor,
-        ):
-            cursor.execute(sql)
-
-
-def test_not_even_the_owner_changes_a_version(owner_connection):
-    with pytest.raises(Exception, match="does not change"):
-        owner_connection.execute("UPDATE core_storedpolicy SET reason = 'x'")
-
-
-# --- the migration operation ---
-
-
-class _Editor:
-    """A schema editor on the owner's connection, as migrations have it."""
-
-    def __init__(self, owner):
-        self.connection = owner
-
-
-def test_a_migration_writes_and_takes_back_a_default(owner_connection):
-    document = DEFAULT | {"half_life_s": 7.0}
-    operation = PublishDefaultPolicy(NAME, document, "A better number.")
-    state = ProjectState()
-    operation.database_forwards("core", _Editor(owner_connection), state, state)  # type: ignore[arg-type]
-    rows = owner_connection.execute(
-        "SELECT version, document, hash FROM core_storedpolicy WHERE kind = %s ORDER BY version", [NAME]
-    ).fetchall()
-    assert rows[1] == (2, document, policy_hash(NAME, document))
-    operation.database_backwards("core", _Editor(owner_connection), state, state)  # type: ignore[arg-type]
-    assert owner_connection.execute(
-        "SELECT count(*) FROM core_storedpolicy WHERE kind = %s", [NAME]
-    ).fetchone() == (1,)
-    name, args, more = operation.deconstruct()
-    assert (name, PublishDefaultPolicy(*args, **more).hash) == ("PublishDefaultPolicy", operation.hash)
 
 
 def test_differences_are_the_leaves():

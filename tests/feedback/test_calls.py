@@ -30,7 +30,10 @@ def trace(world):
 
 
 def uses(*stages, **more):
-    return {"idempotency_key": "k1", "uses": [{"source_id": SOURCE, "stage": stage} for stage in stages]} | more
+    return {
+        "idempotency_key": "k1",
+        "uses": [{"source_id": SOURCE, "stage": stage} for stage in stages],
+    } | more
 
 
 def test_a_repeated_call_answers_byte_for_byte_in_any_order_of_members(api, trace) -> None:
@@ -93,7 +96,9 @@ def test_keys_are_shared_by_uses_and_outcomes(api, trace) -> None:
     assert code_of(api.post(f"/v1/traces/{trace.id}/outcomes", outcome)) == "idempotency_conflict"
 
 
-@pytest.mark.parametrize("more", [{"source_ids": None}, {"confirmation_id": None}, {"reason": ""}, {"reason": "r" * 1001}])
+@pytest.mark.parametrize(
+    "more", [{"source_ids": None}, {"confirmation_id": None}, {"reason": ""}, {"reason": "r" * 1001}]
+)
 def test_null_is_no_absence_and_a_reason_is_needed(api, trace, more) -> None:
     call = {"idempotency_key": "k", "outcome": "confirmed", "reason": "r"} | more
     response = api.post(f"/v1/traces/{trace.id}/outcomes", call)
@@ -116,7 +121,13 @@ def test_a_reason_that_the_filter_refuses_is_neither_kept_nor_shown(api, trace) 
 def test_refusals_and_logs_repeat_nothing_that_was_sent(api, trace, caplog) -> None:
     secrets = {"source_id": "s:secret-source", "key": "secret-key", "reason": "secret-reason"}
     calls = [
-        ("uses", {"idempotency_key": secrets["key"], "uses": [{"source_id": secrets["source_id"], "stage": "selected"}]}),
+        (
+            "uses",
+            {
+                "idempotency_key": secrets["key"],
+                "uses": [{"source_id": secrets["source_id"], "stage": "selected"}],
+            },
+        ),
         ("uses", {"idempotency_key": secrets["key"], "uses": [{"source_id": SOURCE, "stage": "used"}]}),
         (
             "outcomes",
@@ -127,7 +138,10 @@ def test_refusals_and_logs_repeat_nothing_that_was_sent(api, trace, caplog) -> N
                 "reason": secrets["reason"],
             },
         ),
-        ("outcomes", {"idempotency_key": secrets["key"], "outcome": "corrected", "reason": secrets["reason"]}),
+        (
+            "outcomes",
+            {"idempotency_key": secrets["key"], "outcome": "corrected", "reason": secrets["reason"]},
+        ),
         ("outcomes", {"outcome": secrets["reason"]}),
     ]
     caplog.set_level("DEBUG", logger="apps")

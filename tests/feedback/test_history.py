@@ -51,7 +51,8 @@ def test_pages_go_from_the_newest_to_the_oldest(world, api) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", [{"limit": 51}, {"limit": 0}, {"limit": "x"}, {"unknown": 1}, {"mode": "none"}, {"since": "2026-01-01"}]
+    "query",
+    [{"limit": 51}, {"limit": 0}, {"limit": "x"}, {"unknown": 1}, {"mode": "none"}, {"since": "2026-01-01"}],
 )
 def test_arguments_out_of_bounds_are_refused(api, query) -> None:
     response = api.get("/v1/traces", **query)
@@ -116,7 +117,12 @@ def test_the_detail_pages_its_audit_and_shows_credits(world, api) -> None:
     confirm = body(
         api.post(
             f"/v1/traces/{saved.id}/outcomes",
-            {"idempotency_key": "c", "outcome": "confirmed", "source_ids": [source_of(page("c"))], "reason": "r"},
+            {
+                "idempotency_key": "c",
+                "outcome": "confirmed",
+                "source_ids": [source_of(page("c"))],
+                "reason": "r",
+            },
         )
     )
     first = body(api.get(f"/v1/traces/{saved.id}", limit=2))

@@ -59,7 +59,10 @@ def test_a_confirmation_credits_the_mentions_of_the_path_and_no_shortcut(world, 
         receipt = confirm(trace, source)
         assert len(receipt["changes"]) == 2
         assert {change["reason"] for change in receipt["changes"]} == {"confirmed_path"}
-        assert receipt["saved_sources"][0]["paths"][0] == [mention("a", "b").shown(), mention("b", "c").shown()]
+        assert receipt["saved_sources"][0]["paths"][0] == [
+            mention("a", "b").shown(),
+            mention("b", "c").shown(),
+        ]
         assert receipt["reason"] == "fix verified"
         assert set(EdgeStrength.objects.values_list("edge_key", flat=True)) == {
             mention("a", "b").key,
@@ -136,7 +139,7 @@ def test_an_edge_of_several_rows_and_paths_is_credited_once(world, frozen) -> No
         receipt = confirm(saved.id, source_of(page("d")), source_of(page("b")))
         credited = [(change["edge"]["src"], change["edge"]["dst"]) for change in receipt["changes"]]
         assert credited == [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")]
-        assert {strength for strength in EdgeStrength.objects.values_list("strength", flat=True)} == {0.25}
+        assert set(EdgeStrength.objects.values_list("strength", flat=True)) == {0.25}
 
 
 def test_walking_backward_credits_the_stored_direction(world, frozen) -> None:

@@ -88,7 +88,10 @@ def test_a_stale_preview_is_refused(world, curator, confirmation) -> None:
 
 def test_without_the_grant_there_is_nothing_to_reverse(world, confirmation) -> None:
     _, receipt = confirmation
-    viewer, stranger = make_staff(world.workspace, "view_traces"), make_staff(make_world().workspace, "curate")
+    viewer, stranger = (
+        make_staff(world.workspace, "view_traces"),
+        make_staff(make_world().workspace, "curate"),
+    )
     for user, code in ((viewer, "forbidden"), (stranger, "unknown_confirmation")):
         with staff_session(user), pytest.raises(Problem) as refused:
             preview_reversal(receipt_id=receipt)

@@ -3,6 +3,7 @@
 import json
 import socket
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.core import mail
@@ -82,8 +83,8 @@ def test_inside_a_session_an_alarm_waits_for_the_commit() -> None:
     with maintenance_session():
         alarms.raise_alarm(source="tests.source", reason="committed")
     with pytest.raises(ZeroDivisionError), maintenance_session():  # noqa: PT012
-        rolled_back = alarms.raise_alarm(source="tests.source", reason="rolled_back")
-        assert 1 / 0, rolled_back
+        alarms.raise_alarm(source="tests.source", reason="rolled_back")
+        1 / 0  # noqa: B018
     assert [alarm.reason for alarm in Alarm.objects.all()] == ["committed"]
 
 
@@ -105,7 +106,7 @@ def test_it_is_repeated_every_four_hours_until_somebody_takes_it_up() -> None:
         time.advance(timedelta(hours=9))
         assert alarms.repeat_unacknowledged() == 0
         alarms.resolve(source="tests.source")
-        assert notices.order_by("id").last().notice == "resolved"
+        assert notices.order_by("-id").values_list("notice", flat=True)[0] == "resolved"
 
 
 def test_acknowledging_needs_the_grant_and_a_reason() -> None:
@@ -137,13 +138,14 @@ def test_alarms_of_the_installation_are_seen_by_whoever_watches_anywhere() -> No
 
 def test_notices_go_to_live_destinations_of_the_alarms_workspace() -> None:
     mine, other = make_world(), make_world()
-    for name, more in {
+    several: dict[str, dict[str, Any]] = {
         "all": {},
         "mine": {"workspace": mine.workspace},
         "other": {"workspace": other.workspace},
         "test": {"use": "test"},
         "off": {"active": False},
-    }.items():
+    }
+    for name, more in several.items():
         make_destination(mine, name=name, **more)
     raise_one(workspace=mine.workspace.pk)
     assert set(Delivery.objects.values_list("destination__name", flat=True)) == {"all", "mine"}

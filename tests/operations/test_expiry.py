@@ -1,6 +1,7 @@
 """Draining: one cut-off, committed batches, a smaller one after a timeout, never a swallowed failure."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import DatabaseError, connection
@@ -67,10 +68,10 @@ def add_due(database, count: int, ago: str = "1 hour") -> None:
 
 
 def left(database) -> int:
-    return database.execute("SELECT count(*) FROM tests_due").fetchone()[0]
+    return database.execute("SELECT count(*) FROM tests_due").fetchone()[0]  # type: ignore[no-any-return]
 
 
-def batches(database) -> list[tuple]:
+def batches(database) -> Any:
     return database.execute("SELECT batch, deleted FROM tests_batches ORDER BY n").fetchall()
 
 

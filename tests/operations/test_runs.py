@@ -1,19 +1,24 @@
 """One run at a time, whatever happens to workers; calls in the queue are one run; failures are never swallowed."""
 
+import os
+import subprocess
+import sys
 import threading
 from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+import structlog
 from celery.exceptions import SoftTimeLimitExceeded
-from django.db import connection
+from django.db import OperationalError, connection
 
 from apps.core import clock
-from apps.operations import declarations, heartbeats, leases, runs
+from apps.operations import alarms, declarations, heartbeats, leases, runs
 from apps.operations.declarations import DeclarationError, Retry, TextInArguments
 from apps.operations.models import Alarm, Job, JobRun, Lease
 from apps.operations.schedules import every
 from apps.operations.tasks_base import task
+from tests.conftest import ROOT
 from tests.support.tasks import Sent, declared_task
 
 pytestmark = pytest.mark.django_db
@@ -28,6 +33,7 @@ def test_a_run_leaves_times_outcome_and_counts() -> None:
         assert runs.perform(declaration, call(), Sent()) == {"deleted": 3}
     run = JobRun.objects.get()
     assert (run.outcome, run.counts, run.code) == ("succeeded", {"deleted": 3}, "")
+    assert run.finished_at is not None
     assert run.started_at <= run.finished_at < run.lease_expires_at
     assert Job.objects.get(name="tests.task").last_success_at == run.finished_at
     assert not Lease.objects.exists()
@@ -61,7 +67,7 @@ def test_a_lease_is_free_again_by_its_time_and_only_its_holder_gives_it_back() -
 
 def test_arguments_have_a_lease_of_their_own() -> None:
     one, two = uuid4(), uuid4()
-    seen = []
+    seen: list[object] = []
     with declared_task(seen.append) as declaration:
         leases.take(declaration.lease_key([str(one)]), uuid4(), timedelta(minutes=1))
         sent = Sent()
@@ -102,6 +108,28 @@ def test_a_run_whose_time_has_passed_is_skipped_or_run_once_as_declared() -> Non
     assert ran == ["run_once"]
 
 
+def test_a_run_that_may_have_begun_before_the_call_does_not_stand_for_it() -> None:
+    ran = []
+    with declared_task(lambda: ran.append(1)) as declaration:
+        for seconds in (4, 4, 6):
+            runs.perform(declaration, call(ago=timedelta(seconds=seconds)), Sent())
+    assert len(ran) == 2
+
+
+@pytest.mark.parametrize(("misfire", "waits"), [("run_once", 1), ("skip", 0)])
+@pytest.mark.parametrize("away", ["begin", "finish"])
+def test_without_a_database_a_call_waits_in_the_broker(monkeypatch, misfire, waits, away) -> None:
+    def is_away(*arguments: object, **more: object) -> None:
+        raise OperationalError("host 10.0.0.7 said no")
+
+    sent = Sent()
+    monkeypatch.setattr(connection, "close", lambda: None)
+    with declared_task(dict, misfire=misfire) as declaration:
+        monkeypatch.setattr(*{"begin": (leases, "take"), "finish": (alarms, "resolve")}[away], is_away)
+        assert runs.perform(declaration, call(), sent) is None
+    assert len(sent.calls) == waits
+
+
 class Broken(Exception):
     pass
 
@@ -112,9 +140,8 @@ def test_a_failure_is_recorded_raised_alarmed_and_closed_by_the_next_success() -
     def fail() -> None:
         raise Broken(secret)
 
-    with declared_task(fail) as declaration:
-        with pytest.raises(runs.JobFailed) as raised:
-            runs.perform(declaration, call(), Sent())
+    with declared_task(fail) as declaration, pytest.raises(runs.JobFailed) as raised:
+        runs.perform(declaration, call(), Sent())
     assert secret not in str(raised.value)
     run, job = JobRun.objects.get(), Job.objects.get()
     assert (run.outcome, run.code) == ("failed", "Broken")
@@ -124,8 +151,7 @@ def test_a_failure_is_recorded_raised_alarmed_and_closed_by_the_next_success() -
     assert alarm.resolved_at is None
     with declared_task(lambda: None) as declaration:
         runs.perform(declaration, call(), Sent())
-    alarm.refresh_from_db()
-    assert alarm.resolved_at is not None
+    assert not Alarm.objects.filter(resolved_at=None).exists()
     assert Job.objects.get().consecutive_failures == 0
 
 
@@ -207,7 +233,8 @@ def test_a_run_that_kills_its_worker_every_time_alarms_and_ends() -> None:
 
 
 def test_ids_travel_as_text_and_arrive_as_ids() -> None:
-    one, seen = uuid4(), []
+    one = uuid4()
+    seen: list[object] = []
     with declared_task(lambda *given: seen.extend(given)) as declaration:
         runs.perform(declaration, call(one, 7, None, [one, True]), Sent())
     assert seen == [one, 7, None, [one, True]]
@@ -253,4 +280,42 @@ def test_every_declared_task_has_lease_limits_misfire_and_freshness() -> None:
     assert {"operations.watch", "operations.verify_audit", "operations.prune"} <= {d.name for d in found}
     for declaration in found:
         declaration.check()
-        assert declaration.schedule is None or declaration.freshness >= declaration.schedule.interval
+        if declaration.schedule is not None:
+            assert declaration.freshness is not None
+            assert declaration.freshness >= declaration.schedule.interval
+
+
+def test_a_run_carries_the_id_of_the_request_that_set_it_off() -> None:
+    seen = []
+
+    @task(
+        name="tests.carries",
+        lease=timedelta(minutes=2),
+        soft_limit=timedelta(seconds=20),
+        misfire="run_once",
+    )
+    def carries() -> None:
+        seen.append(structlog.contextvars.get_contextvars().get("request_id"))
+
+    try:
+        carries.apply(headers={"memory_request_id": "one"})
+        carries.apply()
+    finally:
+        declarations.remove("tests.carries")
+    assert seen == ["one", None]
+
+
+def test_every_process_knows_the_tasks_of_every_app() -> None:
+    known = subprocess.run(
+        [
+            *(sys.executable, "-c"),
+            "import django; django.setup(); from apps.operations.selectors import freshness\n"
+            "from apps.operations.declarations import declared; print(*[d.name for d in declared()])",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "memory_platform.settings"},
+    )
+    assert {"operations.watch", "operations.prune"} <= set(known.stdout.split())

@@ -1,13 +1,15 @@
 """Answers to be recorded, without a search."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from apps.sources.identity import identify
+
 from apps.core import clock
 from apps.core.ids import uuid7
 from apps.retrieval.schemas import Provenance
-from apps.sources.identity import identify
 from apps.traces.paths import Edge, PageNode, Path
 from apps.traces.recording import ReturnedRow, record
 from apps.traces.schemas import UseEntry
@@ -32,7 +34,7 @@ def mention(src: str, dst: str) -> Edge:
 
 def walk(*slugs: str, edges: Sequence[Edge] | None = None) -> Path:
     """A path over pages; each edge points forward unless given."""
-    given = edges or [mention(a, b) for a, b in zip(slugs, slugs[1:], strict=False)]
+    given = edges or [mention(a, b) for a, b in itertools.pairwise(slugs)]
     return Path(tuple(given), tuple(PageNode(slug, page(slug)) for slug in slugs))
 
 

@@ -48,7 +48,9 @@ def pass_time(owner_connection):
     """Moves the end of traces to this moment."""
 
     def move(*traces):
-        owner_connection.execute("UPDATE traces_trace SET expires_at = now() WHERE id = ANY (%s)", [list(traces)])
+        owner_connection.execute(
+            "UPDATE traces_trace SET expires_at = now() WHERE id = ANY (%s)", [list(traces)]
+        )
 
     return move
 
@@ -83,7 +85,9 @@ def test_at_its_time_a_trace_is_invisible_before_any_task_has_run(world, pass_ti
 
 
 @pytest.mark.django_db(transaction=True)
-def test_expiry_deletes_all_that_hangs_on_a_trace_and_nothing_of_others(world, admin_connection, pass_time) -> None:
+def test_expiry_deletes_all_that_hangs_on_a_trace_and_nothing_of_others(
+    world, admin_connection, pass_time
+) -> None:
     other = make_principal(world.workspace)
     now = clock.now()
     with principal_session(world.principal):
@@ -95,7 +99,9 @@ def test_expiry_deletes_all_that_hangs_on_a_trace_and_nothing_of_others(world, a
     drained = expiry.drain(retention.TRACES)
     assert drained.counts["traces"] == 1
     for table in TABLES:
-        rows = admin_connection.execute(f"SELECT count(*), count(DISTINCT principal_id) FROM {table}").fetchone()
+        rows = admin_connection.execute(
+            f"SELECT count(*), count(DISTINCT principal_id) FROM {table}"
+        ).fetchone()
         assert rows[1] == 2, table
     with principal_session(world.principal):
         assert list(Trace.objects.values_list("id", flat=True)) == [kept]
@@ -191,7 +197,7 @@ def test_a_text_is_erased_and_the_rest_stays_as_it_was(world) -> None:
 
     now = clock.now()
     with principal_session(world.principal):
-        trace, receipt = confirmed(now - timedelta(days=31))
+        trace, _receipt = confirmed(now - timedelta(days=31))
         before = trace_detail(trace, limit=10, cursor=None)
         replayed_before = confirm(trace, source_of(page("c")))
     with maintenance_session(), connection.cursor() as cursor:

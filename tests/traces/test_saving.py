@@ -24,7 +24,9 @@ def nameless() -> Provenance:
     return Provenance("acme/app", "issue", None, "2026-01-02T03:04:05Z")
 
 
-def test_a_trace_of_many_sources_costs_as_many_queries_as_one_of_none(world, django_assert_num_queries) -> None:
+def test_a_trace_of_many_sources_costs_as_many_queries_as_one_of_none(
+    world, django_assert_num_queries
+) -> None:
     with principal_session(world.principal):
         for rows in ([], [ranked(issue(number), number) for number in range(1, 51)]):
             with django_assert_num_queries(3):
@@ -127,7 +129,9 @@ def test_a_verified_path_beside_an_unverifiable_one_is_kept() -> None:
 def test_a_member_folded_under_a_row_knows_under_which_source(world) -> None:
     rows = [
         ranked(issue(7), 0),
-        replace(ranked(issue(8), 0), location="results[0].same_entity.others[0]", under="results[0]", rank=None),
+        replace(
+            ranked(issue(8), 0), location="results[0].same_entity.others[0]", under="results[0]", rank=None
+        ),
     ]
     with principal_session(world.principal):
         save(rows)

@@ -152,7 +152,9 @@ def test_the_database_refuses_values_out_of_bounds(world, value) -> None:
             Activation.objects.update(usage=float(value))
 
 
-@pytest.mark.parametrize(("hours", "value"), [(0, 10.0), (1, 1e-250), (-5, 3.0), (7.3, 2.5), (250, 10.0), (2e4, 1e-9)])
+@pytest.mark.parametrize(
+    ("hours", "value"), [(0, 10.0), (1, 1e-250), (-5, 3.0), (7.3, 2.5), (250, 10.0), (2e4, 1e-9)]
+)
 def test_python_and_both_forms_of_sql_decay_alike(world, hours, value, admin_connection) -> None:
     from apps.traces.decay import decay_sql
 

@@ -86,20 +86,7 @@ def publish_policy(
         _require(found, change)
         found.refusal(change)
         row = _append(found, change, staff.user_id, reason)
-        audit.record(
-            "core.publish_policy",
-            "core.storedpolicy",
-            row.pk,
-            workspace=workspace_id,
-            reason=reason,
-            before=before.hash,
-            after=row.hash,
-            details={
-                "kind": kind,
-                "version": row.version,
-                "changed": [field.pointer for field in change.fields],
-            },
-        )
+        _record(change, before, row)
     return row
 
 
@@ -188,6 +175,20 @@ def _append(kind: Kind, change: Change, author: int, reason: str) -> StoredPolic
             )
     except IntegrityError as error:
         raise _refused(error) from None
+
+
+def _record(change: Change, before: StoredPolicy, row: StoredPolicy) -> None:
+    changed = [field.pointer for field in change.fields]
+    audit.record(
+        "core.publish_policy",
+        "core.storedpolicy",
+        row.pk,
+        workspace=change.workspace_id,
+        reason=row.reason,
+        before=before.hash,
+        after=row.hash,
+        details={"kind": row.kind, "version": row.version, "changed": changed},
+    )
 
 
 def _refused(error: IntegrityError) -> Problem:

@@ -20,11 +20,7 @@ REVERSALS = (ReceiptKind.CORRECTED, ReceiptKind.ROLLED_BACK)
 def confirmation_seen(receipt_id: UUID) -> ActionReceipt:
     """A confirmation that the staff session sees. Raises UnknownConfirmation."""
     current_staff()
-    found = (
-        ActionReceipt.objects.defer("reason")
-        .filter(pk=receipt_id, kind=ReceiptKind.CONFIRMED)
-        .first()
-    )
+    found = ActionReceipt.objects.defer("reason").filter(pk=receipt_id, kind=ReceiptKind.CONFIRMED).first()
     if found is None:
         raise UnknownConfirmation
     return found

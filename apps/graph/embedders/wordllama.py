@@ -29,7 +29,8 @@ class WordLlama(Embedder):
         self.model_id = f"wordllama@{version}/l2_supercat_{self.dims}"
 
     def embed_query(self, text: str) -> Vectors:
-        return self.embed_passages([text])[0]
+        vector: Vectors = self.embed_passages([text])[0]
+        return vector
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         if not texts:

@@ -628,7 +628,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="posting",
-            index=models.Index(fields=["principal", "node_no"], name="graph_posting_node"),
+            index=models.Index(fields=["node_no", "principal"], name="graph_posting_node"),
         ),
         migrations.AddConstraint(
             model_name="term",

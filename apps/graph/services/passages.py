@@ -244,7 +244,7 @@ def _refresh(owner: UUID, same: list[Prepared], found: dict[int, Stored]) -> Non
         stored = found[p.index]
         p.version = stored.version if p.item.type in INDEX_TIMED else p.version
         rows.append(_row(p, stored.id, node_no=0, language=None))
-    parameters = {
+    parameters: dict[str, Any] = {
         "owner": owner,
         "rows": json.dumps(rows, ensure_ascii=False),
         "index_timed": list(INDEX_TIMED),

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -120,7 +120,7 @@ def embed_missing(*, principal: PrincipalIdentity | UUID, batch: int = BATCH) ->
 
 def find_missing(owner: UUID, embedder_id: int, batch: int) -> list[Missing]:
     """Rows of the session's principal without a vector in that space, oldest first."""
-    values = {
+    values: dict[str, Any] = {
         "owner": owner,
         "embedder": embedder_id,
         "batch": batch,
@@ -149,7 +149,7 @@ def _store(owner: UUID, embedder_id: int, made: Sequence[_Made]) -> None:
     now = clock.now()
     failed = [one.state == "failed" for one in made]
     tries = [one.node.tries + has_failed for one, has_failed in zip(made, failed, strict=True)]
-    values = {
+    values: dict[str, Any] = {
         "owner": owner,
         "embedder": embedder_id,
         "ids": [one.node.id for one in made],

@@ -1,5 +1,6 @@
 """Rows of operations, one module a topic."""
 
+from apps.operations.erasure.models import ErasableTable, ErasureCertificate, ErasureRun
 from apps.operations.models.alarms import Alarm, Delivery, Destination
 from apps.operations.models.expiry import ExpiryState
 from apps.operations.models.holds import HoldItem, LegalHold
@@ -11,6 +12,9 @@ __all__ = [
     "Alarm",
     "Delivery",
     "Destination",
+    "ErasableTable",
+    "ErasureCertificate",
+    "ErasureRun",
     "ExpiryState",
     "HoldItem",
     "Job",

@@ -25,15 +25,20 @@ class Candidates:
     groups_used: int
 
 
-def generate(request: RetrievalRequest, *, exact_rows: int = semantic.EXACT_ROWS) -> Candidates:
-    """Ask both channels, in the session of a principal, and read what scoring needs of their rows."""
+PER_CHANNEL = 100
+
+
+def generate(
+    request: RetrievalRequest, *, depth: int = PER_CHANNEL, exact_rows: int = semantic.EXACT_ROWS
+) -> Candidates:
+    """Ask both channels for `depth` rows each, in a principal's session, and read what scoring needs of them."""
     allowed = restriction(request, current_principal())
     cursor = run.session_cursor()
     known = statistics.read(cursor, allowed, request.embedding.embedder_id)
     groups, _ = ANALYSER.query(request.query, known.languages())
     words = lexicon.plan(cursor, groups, allowed, known)
     vectors = semantic.choose(known, exact_rows=exact_rows)
-    by_words, by_meaning, method = _ask(request, allowed, words, vectors)
+    by_words, by_meaning, method = _ask(request, allowed, words, vectors, depth)
     pool = _pool(cursor, request, by_words, by_meaning)
     return Candidates(
         pool=tuple(pool),
@@ -46,30 +51,34 @@ def generate(request: RetrievalRequest, *, exact_rows: int = semantic.EXACT_ROWS
 
 
 def _ask(
-    request: RetrievalRequest, allowed: Restriction, words: lexicon.Plan, vectors: semantic.SemanticPlan
+    request: RetrievalRequest,
+    allowed: Restriction,
+    words: lexicon.Plan,
+    vectors: semantic.SemanticPlan,
+    depth: int,
 ) -> tuple[run.Answer, run.Answer, semantic.Method | None]:
     """The answers of the lexical and the semantic channel; a channel with nothing to ask answers nothing."""
     asked: dict[str, list[run.Statement]] = {}
     method: semantic.Method | None = None
     if words.terms:
-        asked["lexical"] = [lexical.statement(words, allowed, request.per_channel)]
+        asked["lexical"] = [lexical.statement(words, allowed, depth)]
     if request.embedding.vector is not None and vectors.rows:
         method = vectors.method
-        asked["semantic"] = _semantic_statements(request, allowed, method)
+        asked["semantic"] = _semantic_statements(request, allowed, method, depth)
     answers = dict(zip(asked, run.answer_all(list(asked.values())), strict=True))
     by_meaning = answers.get("semantic", run.Answer())
-    needed = min(request.per_channel, vectors.rows)
+    needed = min(depth, vectors.rows)
     if method == "hnsw" and (by_meaning.error is None) and len(by_meaning.rows) < needed:
         # The walk starved among rows that are not the caller's or do not pass the filters.
         method = "exact"
-        by_meaning = run.answer_all([_semantic_statements(request, allowed, method)])[0]
+        by_meaning = run.answer_all([_semantic_statements(request, allowed, method, depth)])[0]
     return answers.get("lexical", run.Answer()), by_meaning, method
 
 
 def _semantic_statements(
-    request: RetrievalRequest, allowed: Restriction, method: semantic.Method
+    request: RetrievalRequest, allowed: Restriction, method: semantic.Method, depth: int
 ) -> list[run.Statement]:
-    main = semantic.statement(method, request.embedding, allowed, request.per_channel)
+    main = semantic.statement(method, request.embedding, allowed, depth)
     return [main] if method == "exact" else [(semantic.SETTINGS, {}), main]
 
 

@@ -7,74 +7,85 @@ from .lexicon import Plan
 
 K1, B = 1.2, 0.75
 
-# Each term's postings are a range of the key, read through OFFSET 0 so that no other plan is thought of.
-_HITS = """
-SELECT t.owner, h.node_no, t.unit, h.tf * t.weight AS tf, h.len
+# A node is one integer here, its owner's place in the request above its number: sorting and hashing pairs of
+# owner and number would cost more than reading the postings. Each term's postings are a range of the key, read
+# through OFFSET 0 so that no other plan is thought of.
+_T = """t AS MATERIALIZED (
+  SELECT * FROM unnest(%(t_owner)s::uuid[], %(t_base)s::bigint[], %(t_no)s::int[], %(t_unit)s::int[],
+                       %(t_weight)s::float8[], %(t_gain)s::float8[], %(t_norm)s::float8[], %(t_generates)s::bool[])
+    AS t(owner, base, term_no, unit, weight, gain, norm, generates))"""
+_POSTINGS = """
 FROM t CROSS JOIN LATERAL (
   SELECT node_no, tf, len FROM graph_posting
   WHERE principal_id = t.owner AND term_no = t.term_no OFFSET 0) h
 WHERE {which}"""
-_ADDED_UP = """
-SELECT owner, node_no, unit, sum(tf) AS tf, min(len) AS len FROM ({hits}) each_term
-GROUP BY owner, node_no, unit"""
+_ONE_TERM = """
+SELECT t.base + h.node_no AS key,
+       t.gain * h.tf * t.weight / (h.tf * t.weight + {flat} + t.norm * h.len) AS part {postings}"""
+_MANY_TERMS = """
+SELECT key, gain * tf / (tf + {flat} + norm * len) AS part FROM (
+  SELECT t.base + h.node_no AS key, t.unit, min(t.gain) AS gain, min(t.norm) AS norm,
+         sum(h.tf * t.weight) AS tf, min(h.len) AS len {postings} GROUP BY 1, 2) each_unit"""
 
 _STATEMENT = """
-WITH t AS MATERIALIZED (
-  SELECT * FROM unnest(%(t_owner)s::uuid[], %(t_no)s::int[], %(t_unit)s::int[], %(t_weight)s::float8[],
-                       %(t_generates)s::bool[]) AS t(owner, term_no, unit, weight, generates)),
-u AS MATERIALIZED (
-  SELECT * FROM unnest(%(u_unit)s::int[], %(u_group)s::int[], %(u_idf)s::float8[], %(u_mean)s::float8[])
-    AS u(unit, grp, idf, mean)),
-first_hits AS MATERIALIZED ({first}),
-{rest}
-scored AS (
-  SELECT h.owner, h.node_no,
-         sum(u.idf * h.tf * {k1_plus_1} / (h.tf + {k1} * ({one_minus_b} + {b} * h.len / u.mean))) AS bm25,
-         count(DISTINCT u.grp) = %(groups)s AS every_group
-  FROM hits h JOIN u ON u.unit = h.unit
-  GROUP BY h.owner, h.node_no)
-SELECT {node_id}, s.bm25, s.every_group, extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000
+WITH {t},
+{hits},
+scored AS MATERIALIZED (
+  SELECT (%(owners)s::uuid[])[1 + (key >> 32)] AS owner, (key & 4294967295)::int AS node_no, sum(part) AS bm25,
+         count(*) = %(groups)s AS every_group
+  FROM hits GROUP BY key)
+SELECT r.id, s.bm25, s.every_group, extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000
 FROM (SELECT s.* FROM scored s{filter}
       ORDER BY s.every_group DESC, s.bm25 DESC, s.owner, s.node_no LIMIT %(depth)s) s
-JOIN graph_node r ON r.principal_id = s.owner AND r.node_no = s.node_no
+CROSS JOIN LATERAL (
+  SELECT id FROM graph_node WHERE principal_id = s.owner AND node_no = s.node_no OFFSET 0) r
 ORDER BY s.every_group DESC, s.bm25 DESC, r.id
 """
-_REST = """
-found AS MATERIALIZED (SELECT DISTINCT owner, node_no FROM first_hits),
-later_hits AS ({later}),
-hits AS (
-  SELECT * FROM first_hits UNION ALL
-  SELECT l.* FROM later_hits l JOIN found ON found.owner = l.owner AND found.node_no = l.node_no),"""
-_NO_REST = "hits AS (SELECT * FROM first_hits),"
+_LIMITED = """first_hits AS MATERIALIZED ({first}),
+found AS MATERIALIZED (SELECT DISTINCT key FROM first_hits),
+hits AS (SELECT * FROM first_hits UNION ALL SELECT l.* FROM ({later}) l JOIN found ON found.key = l.key)"""
 
 
 def statement(plan: Plan, restriction: Restriction, depth: int) -> tuple[str, dict[str, Any]]:
-    """SQL and values; rows are (node id, BM25, whether every group matched, milliseconds), best first."""
-    first, later = _HITS.format(which="t.generates"), _HITS.format(which="NOT t.generates")
-    if not plan.one_term:
-        first, later = _ADDED_UP.format(hits=first), _ADDED_UP.format(hits=later)
+    """SQL and values; rows are (node id, BM25, whether every group matched, milliseconds), best first.
+
+    A node is of one kind and a unit is a group in one kind, so that the rows of a node count its groups.
+    """
     limited = any(not term.generates for term in plan.terms)
+    first = _hits(plan, "t.generates")
+    hits = (
+        _LIMITED.format(first=first, later=_hits(plan, "NOT t.generates"))
+        if limited
+        else f"hits AS ({first})"
+    )
     sql = _STATEMENT.format(
-        first=first,
-        rest=_REST.format(later=later) if limited else _NO_REST,
-        k1=K1,
-        k1_plus_1=K1 + 1,
-        b=B,
-        one_minus_b=1 - B,
-        node_id="r.id",
+        t=_T,
+        hits=hits,
         filter=restriction.join("n.principal_id = s.owner AND n.node_no = s.node_no"),
     )
-    values = {
+    return sql, _values(plan, restriction) | {"depth": depth} | restriction.values
+
+
+def _hits(plan: Plan, which: str) -> str:
+    """One row a node and unit: the node's key and the unit's part of its score."""
+    postings, flat = _POSTINGS.format(which=which), K1 * (1 - B)
+    if plan.one_term:
+        return _ONE_TERM.format(flat=flat, postings=postings)
+    return _MANY_TERMS.format(flat=flat, postings=postings)
+
+
+def _values(plan: Plan, restriction: Restriction) -> dict[str, Any]:
+    place = {owner: number for number, owner in enumerate(restriction.owners)}
+    units = [plan.units[term.unit] for term in plan.terms]
+    return {
+        "owners": list(restriction.owners),
         "t_owner": [term.owner for term in plan.terms],
+        "t_base": [place[term.owner] << 32 for term in plan.terms],
         "t_no": [term.term_no for term in plan.terms],
         "t_unit": [term.unit for term in plan.terms],
         "t_weight": [term.weight for term in plan.terms],
+        "t_gain": [unit.idf * (K1 + 1) for unit in units],
+        "t_norm": [K1 * B / unit.mean_length for unit in units],
         "t_generates": [term.generates for term in plan.terms],
-        "u_unit": list(range(len(plan.units))),
-        "u_group": [unit.group for unit in plan.units],
-        "u_idf": [unit.idf for unit in plan.units],
-        "u_mean": [unit.mean_length for unit in plan.units],
         "groups": plan.groups,
-        "depth": depth,
     }
-    return sql, values | restriction.values

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from pgvector import HalfVector
@@ -13,7 +13,7 @@ from apps.graph.embedders import QueryEmbedding
 
 COLUMNS = """n.id, n.principal_id, n.kind, n.subkind, n.epistemic, n.confidence, n.weight, n.useful_count,
        n.unhelpful_count, n.pinned, n.stale_at, n.accessed_at, n.updated_at, n.event_at, n.digest,
-       p.repo, p.type, p.identity, p.part, p.version, p.path, p.number, p.session, p."position\""""
+       p.repo, p.type, p.identity::text, p.part, p.version, p.path, p.number, p.session, p."position\""""
 
 # Vectors are looked up by node, so that a row that only the words found has its cosine, too.
 _ATTRIBUTES = """
@@ -26,8 +26,7 @@ _VECTORS = """ LEFT JOIN graph_vector v
   ON v.principal_id = n.principal_id AND v.embedder_id = {embedder} AND v.node_id = n.id"""
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(NamedTuple):
     """A live node as scoring sees it. `cosine` is None where it has no vector or the query has none."""
 
     id: UUID
@@ -56,17 +55,6 @@ class Attributes:
     position: int | None
     cosine: float | None
 
-    @classmethod
-    def from_row(cls, row: Sequence[Any]) -> "Attributes":
-        """From the columns of `COLUMNS` and the cosine. Django leaves jsonb to the reader."""
-        values = list(row)
-        if values[_IDENTITY] is not None:
-            values[_IDENTITY] = json.loads(values[_IDENTITY])
-        return cls(*values)
-
-
-_IDENTITY = [field.name for field in fields(Attributes)].index("identity")
-
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -84,6 +72,12 @@ class Candidate:
         return (self.lexical_rank is not None) + (self.semantic_rank is not None)
 
 
+def attributes(row: Sequence[Any]) -> Attributes:
+    """From the columns of `COLUMNS` and the cosine."""
+    found = Attributes._make(row)
+    return found if found.identity is None else found._replace(identity=json.loads(found.identity))
+
+
 def read_attributes(
     cursor: Any, node_ids: Sequence[UUID], embedding: QueryEmbedding | None
 ) -> dict[UUID, Attributes]:
@@ -94,5 +88,5 @@ def read_attributes(
         cosine = _COSINE.format(dims=int(embedding.vector.shape[0]))
         vectors = _VECTORS.format(embedder=int(embedding.embedder_id or 0))
         values["query"] = HalfVector(embedding.vector).to_text()
-    cursor.execute(_ATTRIBUTES.format(columns=COLUMNS, cosine=cosine, vectors=vectors), values)
-    return {row[0]: Attributes.from_row(row) for row in cursor.fetchall()}
+    cursor.execute(_ATTRIBUTES.format(columns=COLUMNS, cosine=cosine, vectors=vectors), values, binary=True)
+    return {row[0]: attributes(row) for row in cursor.fetchall()}

@@ -18,22 +18,23 @@ EF_SEARCH, MAX_SCAN_TUPLES, FETCHED = 200, 100_000, 120
 
 Method = Literal["exact", "hnsw"]
 
-# Ordered by what is computed from the distance, so that the index cannot answer.
+# Vectors have length 1, so the inner product orders as the cosine does, at half the price a row; the best are
+# then measured exactly. Ordered by what is computed from the product, so that no index can answer.
 _EXACT = """
-SELECT v.node_id, 1 - (v.vec::halfvec({dims}) <=> %(query)s::halfvec({dims})) AS cosine
+SELECT v.node_id, v.vec, -(v.vec::halfvec({dims}) <#> %(query)s::halfvec({dims})) AS near
 FROM graph_vector v{filter}{condition} v.embedder_id = {embedder} AND v.principal_id = ANY(%(owners)s)
   AND v.vec IS NOT NULL
-ORDER BY cosine DESC LIMIT %(depth)s"""
+ORDER BY near DESC LIMIT %(fetched)s"""
 _WALK = """
-SELECT w.node_id, 1 - w.distance AS cosine FROM (
-  SELECT v.node_id, v.vec::halfvec({dims}) <=> %(query)s::halfvec({dims}) AS distance
-  FROM graph_vector v{filter}{condition} v.embedder_id = {embedder} AND v.principal_id = ANY(%(owners)s)
-  ORDER BY v.vec::halfvec({dims}) <=> %(query)s::halfvec({dims}) LIMIT %(fetched)s) w
-ORDER BY cosine DESC LIMIT %(depth)s"""
+SELECT v.node_id, v.vec FROM graph_vector v{filter}{condition} v.embedder_id = {embedder}
+  AND v.principal_id = ANY(%(owners)s)
+ORDER BY v.vec::halfvec({dims}) <=> %(query)s::halfvec({dims}) LIMIT %(fetched)s"""
 _STATEMENT = """
-WITH nearest AS MATERIALIZED ({nearest})
+WITH nearest AS MATERIALIZED ({nearest}),
+measured AS MATERIALIZED (
+  SELECT node_id, 1 - (vec::halfvec({dims}) <=> %(query)s::halfvec({dims})) AS cosine FROM nearest)
 SELECT node_id, cosine, extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000
-FROM nearest ORDER BY cosine DESC, node_id
+FROM measured ORDER BY cosine DESC, node_id LIMIT %(depth)s
 """
 SETTINGS = (
     "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), "
@@ -67,8 +68,9 @@ def statement(
     assert embedding.vector is not None
     join = restriction.join("n.id = v.node_id")
     form = _EXACT if method == "exact" else _WALK
+    dims = int(embedding.vector.shape[0])
     nearest = form.format(
-        dims=int(embedding.vector.shape[0]),
+        dims=dims,
         embedder=int(embedding.embedder_id or 0),
         filter=join,
         condition=" AND" if join else " WHERE",
@@ -77,6 +79,6 @@ def statement(
         "query": HalfVector(embedding.vector).to_text(),
         "owners": list(restriction.owners),
         "depth": depth,
-        "fetched": max(FETCHED, depth),
+        "fetched": max(FETCHED, depth + depth // 5),
     }
-    return _STATEMENT.format(nearest=nearest), values | restriction.values
+    return _STATEMENT.format(nearest=nearest, dims=dims), values | restriction.values

@@ -83,4 +83,5 @@ def read(cursor: Any, restriction: Restriction, embedder_id: int | None) -> Stat
 
 def _row(values: Sequence[Any]) -> CorpusRow:
     # Django leaves jsonb to the reader.
-    return CorpusRow(*values[:5], json.loads(values[5]), *values[6:])
+    owner, kind, nodes, total_len, vectors, languages, revision, content = values
+    return CorpusRow(owner, kind, nodes, total_len, vectors, json.loads(languages), revision, content)

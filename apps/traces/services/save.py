@@ -54,6 +54,7 @@ class SavedTrace:
     expires_at: datetime
     policy: PolicyInEffect
     activation: Mapping[str, ActivationView]
+    retrieval_receipt_id: UUID | None = None
 
 
 def save_trace(*, new: NewTrace) -> SavedTrace:
@@ -74,8 +75,8 @@ def save_trace(*, new: NewTrace) -> SavedTrace:
     with connection.cursor() as cursor:
         cursor.execute(SAVE, params)
         rows = cursor.fetchall()
-    activation = {row[0]: ActivationView(*row[1:], as_of=new.recorded_at) for row in rows}
-    return SavedTrace(new.id, new.recorded_at, expires_at, policy, activation)
+    activation = {row[0]: ActivationView(row[1], row[2], row[3], new.recorded_at) for row in rows}
+    return SavedTrace(new.id, new.recorded_at, expires_at, policy, activation, new.retrieval_receipt_id)
 
 
 def _check_bounds(new: NewTrace, sources: list[dict[str, Any]]) -> None:

@@ -123,7 +123,7 @@ def _write(trace_id: UUID, moved: Mapping[str, _Climb], now: datetime, policy: M
     principal = current_principal()
     names = sorted(moved)
     climbs = [moved[name] for name in names]
-    params = {
+    params: dict[str, Any] = {
         "trace": trace_id,
         "workspace": principal.workspace_id,
         "principal": principal.principal_id,

@@ -31,7 +31,7 @@ def kind(field: FieldInfo) -> str:
         return "secret"
     names = {bool: "true or false", int: "number", float: "number", str: "text"}
     if annotation in names:
-        return names[annotation]  # type: ignore[index]
+        return names[annotation]
     plain = getattr(annotation, "__origin__", annotation)
     known = {list: "JSON list", dict: "JSON object"}
     return known.get(plain, "path" if getattr(plain, "__name__", "") == "Path" else "text")  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
 """What web does beside serving: refuse an unsafe database, heartbeat, counters shared by its workers.
 
-Read by gunicorn from the working directory. Sizes and addresses stand on the command line (Procfile).
+Gunicorn's configuration: `--config python:memory_platform.web_process`. Sizes and addresses stand on the command
+line (Procfile).
 """
 
 import os
@@ -20,8 +21,11 @@ def post_worker_init(worker: Any) -> None:
     """The application is loaded: from here on this process serves."""
     from apps.core.checks import refuse_unsafe_database
     from apps.operations import heartbeats
+    from memory_platform.environment import environment
+    from memory_platform.telemetry import configure_telemetry
 
     refuse_unsafe_database()
+    configure_telemetry(environment())
     heartbeats.start("web")
 
 

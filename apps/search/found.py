@@ -1,0 +1,223 @@
+"""The reading half of a search: candidates, the graph axis and its strengths, in one read-only session."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import structlog
+from django.db import DatabaseError, connection, transaction
+
+from apps.core import clock
+from apps.core.db.identity import PrincipalIdentity
+from apps.core.db.sessions import current_principal, principal_session
+from apps.core.problems import Problem
+from apps.feedback.selectors import strengths
+from apps.graph.embedders import QueryEmbedding, embed_query
+from apps.retrieval.listing import Listing, fetch, scan
+from apps.retrieval.pages import PAGE_TYPE, Expansion, PageRow, expand
+from apps.retrieval.retrieve import retrieve
+from apps.retrieval.schemas import Retrieval, RetrievalRequest
+from apps.search.exceptions import RetrievalFailed
+from apps.search.rows import GraphRow, ShownRow, of_listed, of_retrieved
+from apps.search.schemas import SearchRequest
+from apps.sources.identity import Unresolved, identify
+from apps.traces.paths import verified
+from apps.traces.policy import policy_in_effect
+
+log = structlog.get_logger(__name__)
+
+MAX_GRAPH_ROWS = 30
+MAX_POOL = 200
+"""Pages of the graph axis whose strength is looked up."""
+
+NO_EMBEDDING = QueryEmbedding("empty")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found. `settings` is what a trace keeps of how; `shown` what the answer says beside its rows."""
+
+    rows: tuple[ShownRow, ...]
+    partial: bool
+    settings: Mapping[str, Any]
+    shown: Mapping[str, Any]
+    graph: tuple[GraphRow, ...] = ()
+    retrieval: Retrieval | None = None
+    why_empty: Mapping[str, Any] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def find(caller: PrincipalIdentity, request: SearchRequest, *, at: datetime) -> Found:
+    """Answer the reading half of a request. The embedding is made before the session begins.
+
+    Raises RetrievalFailed where nothing that was needed answered.
+    """
+    embedding = embed_query(request.query) if request.mode == "search" else NO_EMBEDDING
+    lowered = _lowered(request, embedding, at)
+    try:
+        with principal_session(caller):
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION READ ONLY")
+            if request.mode == "search":
+                return _searched(request, lowered)
+            listing = fetch(request.node_ids or ()) if request.node_ids is not None else scan(lowered)
+            return _listed(request, listing)
+    except Problem:
+        raise
+    except DatabaseError:
+        log.error("retrieval failed")
+        raise RetrievalFailed from None
+
+
+def _lowered(request: SearchRequest, embedding: QueryEmbedding, at: datetime) -> RetrievalRequest:
+    return RetrievalRequest(
+        query=request.query,
+        embedding=embedding,
+        reference_time=request.reference_time or at,
+        scopes=request.scope_set,
+        corpus=request.corpus,
+        limit=request.limit,
+        filters=request.filters.lowered(),
+        epistemic_mode=request.epistemic_mode,
+        min_score=request.min_score,
+        max_per_source=request.max_per_source,
+    )
+
+
+def _searched(request: SearchRequest, lowered: RetrievalRequest) -> Found:
+    multipliers: dict[str, float] = {str(name): value for name, value in request.ranking_multipliers.items()}
+    found = retrieve(lowered, multipliers=multipliers or None)
+    if any(c.status == "failed" for c in found.channels) and not any(
+        c.status == "ok" for c in found.channels
+    ):
+        log.error("every channel failed")
+        raise RetrievalFailed
+    rows = tuple(of_retrieved(row) for row in found.rows)
+    graph, expansion, failed = _graph_axis(request, found)
+    channels = {
+        c.name: {"status": c.status, "count": c.count, "method": c.method, "coverage": c.coverage}
+        for c in found.channels
+    }
+    settings = {
+        "mode": "search",
+        "formula": found.policy.formula,
+        "scoring_policy": {
+            "id": str(found.policy.id) if found.policy.id else None,
+            "sha256": found.policy.sha256,
+        },
+        "channels": channels,
+        "excluded": dict(found.excluded),
+        "omitted": found.omitted,
+        "rerank_applied": False,
+        "profile": {"id": None, "status": "request_override" if multipliers else "none"},
+    }
+    shown: dict[str, Any] = {
+        "channels": [_channel(c) for c in found.channels],
+        "excluded": dict(found.excluded),
+        "rerank_applied": False,
+    }
+    if request.graph_expand:
+        truncated = expansion.truncated if expansion else False
+        settings["graph_truncated"] = shown["graph_truncated"] = truncated
+    return Found(
+        rows=rows,
+        partial=found.partial or failed,
+        settings=settings | _empty(found.why_empty),
+        shown=shown,
+        graph=graph,
+        retrieval=found,
+        why_empty=found.why_empty if not rows else None,
+    )
+
+
+def _channel(report: Any) -> dict[str, Any]:
+    shown = {
+        "name": report.name,
+        "status": report.status,
+        "count": report.count,
+        "milliseconds": round(report.milliseconds, 3),
+        "method": report.method,
+        "coverage": report.coverage,
+        "error": report.error,
+    }
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+def _empty(why: Mapping[str, Any] | None) -> dict[str, Any]:
+    if why is None:
+        return {}
+    kept = {"why_empty": dict(why)}
+    return kept | ({"filters_unmatched": why["filters_unmatched"]} if "filters_unmatched" in why else {})
+
+
+def _listed(request: SearchRequest, listing: Listing) -> Found:
+    rows = tuple(of_listed(row, rank) for rank, row in enumerate(listing.rows, 1))
+    settings: dict[str, Any] = {"mode": request.mode}
+    shown: dict[str, Any] = {}
+    if request.node_ids is not None:
+        shown["not_found"] = [str(node_id) for node_id in listing.not_found]
+        settings["not_found"] = len(listing.not_found)
+        return Found(rows, False, settings, shown)
+    assert listing.since is not None
+    assert listing.until is not None
+    surfaces = [
+        {"name": s.name, "count": s.count, "truncated": s.truncated} | ({"error": s.error} if s.error else {})
+        for s in listing.surfaces
+    ]
+    window = {"since": clock.iso(listing.since), "until": clock.iso(listing.until)}
+    settings |= {"window": window, "surfaces": surfaces}
+    shown |= {"window": window, "surfaces": surfaces}
+    why = listing.why_empty if not rows else None
+    return Found(rows, listing.partial, settings | _empty(why), shown, why_empty=why)
+
+
+def _graph_axis(
+    request: SearchRequest, found: Retrieval
+) -> tuple[tuple[GraphRow, ...], Expansion | None, bool]:
+    """The rows of the graph axis, what the walk was, and whether a part of it failed."""
+    if not request.graph_expand:
+        return (), None, False
+    origins = [
+        (row.provenance.repo, row.slug)
+        for row in found.rows
+        if row.provenance.type == PAGE_TYPE and row.provenance.repo and row.slug
+    ]
+    try:
+        with transaction.atomic():
+            expansion = expand(
+                list(dict.fromkeys(origins)),
+                hops=request.graph_hops,
+                scopes=request.scope_set,
+                shared_only=request.corpus == "shared",
+            )
+            rows = (
+                _with_memory(expansion.rows) if request.use_memory else tuple(map(GraphRow, expansion.rows))
+            )
+    except DatabaseError:
+        log.error("graph expansion failed")
+        return (), None, True
+    return rows[: min(request.limit * 2, MAX_GRAPH_ROWS)], expansion, False
+
+
+def _with_memory(pages: tuple[PageRow, ...]) -> tuple[GraphRow, ...]:
+    """By hop, then learned strength, then the order of the walk; before the cut, so that the learned may enter."""
+    half_life_s = policy_in_effect(current_principal().workspace_id).document.half_life_s
+    pool = pages[:MAX_POOL]
+    paths = [verified(page.paths, identifiable=_is_identifiable) for page in pool]
+    keys = {edge.key for page in paths for path in page for edge in path}
+    known = strengths(keys, as_of=clock.now(), half_life_s=half_life_s)
+    rows = [
+        GraphRow(page, max((sum(known[edge.key] for edge in path) for path in kept), default=0.0))
+        for page, kept in zip(pool, paths, strict=True)
+    ]
+    # Sorting is stable, so ties keep the order of the walk.
+    return tuple(sorted(rows, key=lambda row: (row.page.hop, -(row.learned_strength or 0.0))))
+
+
+def _is_identifiable(provenance: Any) -> bool:
+    try:
+        identify(provenance)
+    except Unresolved:
+        return False
+    return True

@@ -1,0 +1,167 @@
+"""The front door: find, record, answer.
+
+The law: the answer is rendered after the commit of its trace, so a trace id is never handed out for a trace that
+was rolled back. What is not recorded is said to be not recorded, and costs no rows.
+"""
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import structlog
+from django.db import connection
+
+from apps.core import clock
+from apps.core.db.identity import PrincipalIdentity
+from apps.core.db.sessions import principal_session
+from apps.core.text import SEARCH_BUDGET, Fitted, fit_budget
+from apps.search import live
+from apps.search.found import Found, find
+from apps.search.metrics import SEARCHES
+from apps.search.rows import returned
+from apps.search.schemas import SearchRequest
+from apps.traces.api_base import retried
+from apps.traces.exceptions import SaveFailed
+from apps.traces.recording import Mark, Recording, record
+from apps.traces.services.save import NewTrace, SavedTrace, save_trace
+
+log = structlog.get_logger(__name__)
+
+RETRIEVAL_INCOMPLETE = "retrieval_incomplete"
+SAVE_FAILED = "memory_save_failed"
+ALL_UNRESOLVED = "all_sources_unresolved"
+
+TIMEOUTS = "SELECT set_config('lock_timeout', '1s', true), set_config('statement_timeout', '2s', true)"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the recording went: a saved trace, or why there is none."""
+
+    saved: SavedTrace | None = None
+    recording: Recording | None = None
+    error: str | None = None
+
+    @property
+    def status(self) -> str:
+        return str(self.recording.document["status"]) if self.recording else "none"
+
+
+def search(*, caller: PrincipalIdentity, request: SearchRequest) -> Fitted:
+    """Answer a search of any mode, outside of any session; the trace is committed when it returns.
+
+    Raises RetrievalFailed, InvalidRequest (a multiplier), ResponseTooLarge.
+    """
+    started = time.perf_counter()
+    at = clock.now()
+    found = find(caller, request, at=at)
+    if request.include_content and request.mode == "search":
+        found = replace(found, rows=live.inlined(found.rows))
+    outcome = _record(caller, request, found, started)
+    SEARCHES.labels(request.mode, outcome.error or outcome.status).inc()
+    document = _document(request, found, outcome)
+    return fit_budget(document, budget=SEARCH_BUDGET, whole_first=request.mode == "fetch")
+
+
+def _record(caller: PrincipalIdentity, request: SearchRequest, found: Found, started: float) -> Outcome:
+    if found.partial:
+        return Outcome(error=RETRIEVAL_INCOMPLETE)
+    try:
+        recording = record(returned(found.rows, found.graph))
+        if recording.unresolved:
+            return Outcome(recording=recording, error=ALL_UNRESOLVED)
+        now = clock.now()
+        new = NewTrace(
+            mode=request.mode,
+            query=request.query if request.mode == "search" else None,
+            request=request.kept(request.reference_time or now),
+            settings=found.settings,
+            scopes=request.scope_set,
+            recording=recording,
+            recorded_at=now,
+            latency_ms=round((time.perf_counter() - started) * 1000),
+        )
+        return Outcome(_save(caller, new), recording)
+    except SaveFailed:
+        log.error("trace not saved")
+    except Exception:
+        # Whatever went wrong with the memory, the rows are there and are answered.
+        log.error("trace not saved for an unexpected reason")
+    return Outcome(error=SAVE_FAILED)
+
+
+def _save(caller: PrincipalIdentity, new: NewTrace) -> SavedTrace:
+    def once() -> SavedTrace:
+        with principal_session(caller):
+            with connection.cursor() as cursor:
+                cursor.execute(TIMEOUTS)
+            return save_trace(new=new)
+
+    return retried(once, on_failure=lambda: SaveFailed("storage"))
+
+
+def _document(request: SearchRequest, found: Found, outcome: Outcome) -> dict[str, Any]:
+    document = _head(outcome) | {"mode": request.mode}
+    document["results"] = _results(request, found, outcome)
+    if request.mode == "search" and request.graph_expand:
+        document["graph_results"] = _graph_results(found, outcome)
+    if found.why_empty is not None:
+        document["why_empty"] = dict(found.why_empty)
+    return document | dict(found.shown)
+
+
+def _head(outcome: Outcome) -> dict[str, Any]:
+    recording = {"memory_recording": outcome.recording.document} if outcome.recording else {}
+    saved = outcome.saved
+    if saved is None:
+        failed = {"memory_unavailable": True, "feedback_available": False, "memory_error": outcome.error}
+        persisted = {"receipt_persisted": False} if outcome.error == SAVE_FAILED else {}
+        return failed | persisted | recording
+    return {
+        "trace_id": str(saved.id),
+        "retrieval_receipt_id": str(saved.retrieval_receipt_id) if saved.retrieval_receipt_id else None,
+        "timestamp": clock.iso(saved.recorded_at),
+        "feedback_available": True,
+        "memory_policy": saved.policy.shown(),
+    } | recording
+
+
+def _results(request: SearchRequest, found: Found, outcome: Outcome) -> list[dict[str, Any]]:
+    explicit = request.epistemic_mode == "explicit"
+    rows = []
+    for index, row in enumerate(found.rows):
+        place = f"results[{index}]"
+        shown = row.document(explain=request.explain, explicit=explicit) | _marked(outcome, place)
+        if row.others:
+            others = [
+                {"node_id": str(member.node_id)}
+                | ({"version_status": member.status} if member.status else {})
+                | _marked(outcome, f"{place}.same_entity.others[{number}]", brief=True)
+                for number, member in enumerate(row.others)
+            ]
+            shown["same_entity"] = {"count": len(others), "others": others}
+        rows.append(shown)
+    return rows
+
+
+def _graph_results(found: Found, outcome: Outcome) -> list[dict[str, Any]]:
+    return [
+        row.document() | _marked(outcome, f"graph_results[{index}]") for index, row in enumerate(found.graph)
+    ]
+
+
+def _marked(outcome: Outcome, place: str, *, brief: bool = False) -> dict[str, Any]:
+    """What a row says of its source. Without a trace there is nothing to give feedback on."""
+    if outcome.recording is None:
+        return {}
+    mark: Mark = outcome.recording.marks[place]
+    if mark.source_id is None:
+        return {"feedback_available": False, "memory_exclusion_reason": mark.exclusion}
+    shown: dict[str, Any] = {"source_id": mark.source_id}
+    if not brief:
+        shown["provenance"] = mark.provenance()
+        if outcome.saved is not None:
+            shown["activation"] = outcome.saved.activation[mark.source_id].document()
+    if mark.path_exclusion is not None:
+        shown |= {"graph_feedback_available": False, "graph_feedback_exclusion_reason": mark.path_exclusion}
+    return shown

@@ -1,0 +1,127 @@
+"""Vectors follow the rows, in the background, and never outlive a text."""
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from apps.core import clock
+from apps.core.db.sessions import principal_session
+from apps.graph.embedders import EmbedderFailed
+from apps.graph.embedders.active import active
+from apps.graph.models import Vector
+from apps.graph.services import PassageItem, embed_missing, vectors, write_passages
+from apps.graph.tasks import embed, owners_to_embed
+from tests.support.factories import make_principal, make_world
+from tests.support.memory import corpus, store
+
+pytestmark = pytest.mark.django_db
+
+
+class Fake:
+    """An embedder that counts, and fails on demand."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.failing = False
+        self.meanwhile = lambda: None
+
+    def embed_passages(self, texts):
+        if self.failing:
+            raise EmbedderFailed("embedder_timeout")
+        self.meanwhile()
+        self.texts += texts
+        rows = np.zeros((len(texts), active().dims), np.float32)
+        rows[:, 0] = 1
+        return rows
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    made = Fake()
+    monkeypatch.setattr("apps.graph.embedders.active.Registered.embedder", lambda self: made)
+    return made
+
+
+@pytest.fixture
+def world():
+    return make_world()
+
+
+def states(principal):
+    with principal_session(principal):
+        return dict(Vector.objects.values_list("node_id", "state"))
+
+
+def test_rows_get_vectors_once(world, fake) -> None:
+    ids = store(world.principal, PassageItem(identity="a", title="A title", text="and text"), "?!", "more")
+    first = embed_missing(principal=world.principal)
+    assert (first.ready, first.empty, first.failed, first.more) == (2, 1, 0, False)
+    assert states(world.principal) == dict(zip(ids, ["ready", "empty", "ready"], strict=True))
+    assert fake.texts == ["A title\n\nand text", "more"]
+    assert embed_missing(principal=world.principal).ready == 0
+    assert len(fake.texts) == 2
+    assert corpus(world.principal)["vectors"] == 2
+
+
+def test_a_batch_says_that_there_is_more(world, fake) -> None:
+    store(world.principal, "one", "two", "three")
+    assert embed_missing(principal=world.principal, batch=2).more
+    assert not embed_missing(principal=world.principal, batch=2).more
+
+
+def test_a_text_that_changed_meanwhile_gets_no_old_vector(world, fake) -> None:
+    store(world.principal, PassageItem(identity="a", text="old"))
+
+    def change():
+        with principal_session(world.principal):
+            write_passages(items=[PassageItem(identity="a", text="new")])
+
+    fake.meanwhile = change
+    embed_missing(principal=world.principal)
+    assert states(world.principal) == {}
+    assert corpus(world.principal)["vectors"] == 0
+    fake.meanwhile = lambda: None
+    assert embed_missing(principal=world.principal).ready == 1
+
+
+def test_failures_are_tried_again_later_and_end_visibly(world, fake) -> None:
+    (node_id,) = store(world.principal, "one")
+    fake.failing = True
+    with clock.frozen(clock.now()) as at:
+        for tries, wait in enumerate(vectors.RETRY_AFTER_S, 1):
+            run = embed_missing(principal=world.principal)
+            assert (run.failed, run.error, run.more) == (1, "embedder_timeout", False)
+            assert embed_missing(principal=world.principal).failed == 0, "not before its time"
+            with principal_session(world.principal):
+                assert Vector.objects.get().tries == tries
+            at.advance(timedelta(seconds=wait))
+        assert embed_missing(principal=world.principal).failed == 1
+        at.advance(timedelta(days=1))
+        assert embed_missing(principal=world.principal).failed == 0
+        assert states(world.principal) == {node_id: "failed"}
+        with principal_session(world.principal):
+            assert Vector.objects.get().error == "embedder_timeout"
+
+
+def test_a_later_success_mends_a_failure(world, fake) -> None:
+    store(world.principal, "one")
+    with clock.frozen(clock.now()) as at:
+        fake.failing = True
+        embed_missing(principal=world.principal)
+        fake.failing = False
+        at.advance(timedelta(seconds=15))
+        assert embed_missing(principal=world.principal).ready == 1
+    assert corpus(world.principal)["vectors"] == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_task_finds_every_owner_that_waits(fake) -> None:
+    world = make_world()
+    other = make_principal(world.workspace)
+    store(world.principal, "one", "two")
+    store(other, "three")
+    waiting = set(owners_to_embed())
+    assert {world.principal.principal_id, other.principal_id} <= waiting
+    assert embed.function()["ready"] == 3
+    assert owners_to_embed() == []

@@ -1,0 +1,484 @@
+"""The front door, end to end: found, recorded, answered, fed back."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import DatabaseError
+
+from apps.core import clock
+from apps.core.db.sessions import principal_session
+from apps.core.problems import Problem
+from apps.feedback.models import Credit
+from apps.feedback.selectors import trace_detail
+from apps.graph.models import PageEdge
+from apps.graph.services.passages import delete_passages
+from apps.retrieval.pages import expand
+from apps.traces.models import Activation, Trace, TraceSource, Use
+from apps.traces.recording import ReturnedRow
+from tests.feedback.test_outcomes import confirm, reverse
+from tests.support.factories import make_principal, make_world
+from tests.support.library import CHAIN, REPO, ask, store, thread, wiki
+from tests.support.traces import climb
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world():
+    return make_world()
+
+
+@pytest.fixture
+def me(world):
+    return world.principal
+
+
+@pytest.fixture
+def frozen():
+    with clock.frozen(clock.now()) as at:
+        yield at
+
+
+def ranked_only(answer):
+    return [{name: value for name, value in row.items() if name != "activation"} for row in answer["results"]]
+
+
+def expanded(principal, **more):
+    return ask(principal, "billing rollback", graph_expand=True, **({"limit": 1} | more))
+
+
+def learn(principal, answer, index=-1):
+    """Use and confirm a graph row; the receipt."""
+    from uuid import UUID
+
+    row = answer["graph_results"][index]
+    with principal_session(principal):
+        climb(UUID(answer["trace_id"]), row["source_id"])
+        return confirm(UUID(answer["trace_id"]), row["source_id"])
+
+
+def test_the_graph_axis_finds_what_ranked_pages_mention_and_learns_from_it(me, frozen) -> None:
+    store(me, *CHAIN)
+    answer = expanded(me)
+    assert [row["title"] or row["path"] for row in answer["results"]] == ["wiki/alpha-page.md"]
+    assert [(row["slug"], row["hop"]) for row in answer["graph_results"]] == [
+        ("beta-page", 1),
+        ("gamma-page", 2),
+    ]
+    path = [(edge["src"], edge["dst"]) for edge in answer["graph_results"][1]["graph_path"]]
+    assert path == [("alpha-page", "beta-page"), ("beta-page", "gamma-page")]
+    trace, source = _uuid(answer["trace_id"]), answer["graph_results"][1]["source_id"]
+    with principal_session(me), pytest.raises(Problem) as refused:
+        confirm(trace, source)
+    assert refused.value.shown_code == "used_source_required"
+    receipt = learn(me, answer)
+    assert [change["delta"] for change in receipt["changes"]] == [0.25, 0.25]
+    again = expanded(me, use_memory=True)
+    assert ranked_only(again) == ranked_only(answer)
+    assert again["graph_results"][1]["learned_strength"] > 0.49
+    with principal_session(me):
+        reversal = reverse(trace, receipt["receipt_id"])
+        assert len(reversal["changes"]) == 2
+        assert Use.objects.get(source_id=source).stage == 3
+        assert not Credit.objects.filter(active=True).exists()
+
+
+def test_the_learned_one_of_many_neighbours_enters_a_short_answer(me) -> None:
+    names = [f"near-{number:02d}" for number in range(1, 41)]
+    store(
+        me,
+        wiki("alpha-page", "Rollback of billing: " + ", ".join(names)),
+        *(wiki(name, "more") for name in names),
+    )
+    wide = expanded(me, limit=50)
+    position = [row["slug"] for row in wide["graph_results"]].index("near-30")
+    learn(me, wide, position)
+    plain, learned = expanded(me), expanded(me, use_memory=True)
+    assert [row["slug"] for row in plain["graph_results"]] == ["near-01", "near-02"]
+    assert [row["slug"] for row in learned["graph_results"]] == ["near-30", "near-01"]
+    assert all("score" not in row for row in learned["graph_results"])
+
+
+def test_a_page_beyond_the_plain_cut_enters_by_strength(me, monkeypatch) -> None:
+    names = [f"near-{number:02d}" for number in range(1, 41)]
+    store(
+        me,
+        wiki("alpha-page", "Rollback of billing: " + ", ".join(names)),
+        *(wiki(name, "more") for name in names),
+    )
+    monkeypatch.setattr(
+        "apps.search.found.strengths",
+        lambda keys, **_: {key: 0.25 if "near-39" in key else 0.0 for key in keys},
+    )
+    rows = expanded(me, use_memory=True)["graph_results"]
+    assert [row["slug"] for row in rows] == ["near-39", "near-01"]
+
+
+def test_nothing_learned_is_the_unlearned_order_and_a_stranger_changes_nothing(world, me) -> None:
+    store(me, *CHAIN)
+    stranger = make_principal(world.workspace)
+    store(stranger, *CHAIN)
+    learn(stranger, expanded(stranger))
+    plain, with_memory = expanded(me), expanded(me, use_memory=True)
+    assert [row["slug"] for row in with_memory["graph_results"]] == [
+        row["slug"] for row in plain["graph_results"]
+    ]
+    assert {row["learned_strength"] for row in with_memory["graph_results"]} == {0.0}
+
+
+def test_the_ranked_axis_never_changes_with_memory(me, frozen) -> None:
+    store(me, *CHAIN, thread(7, "billing rollback again"))
+    first = expanded(me, limit=10)
+    learn(me, first)
+    plain, with_memory = (expanded(me, limit=10, use_memory=flag) for flag in (False, True))
+    assert ranked_only(plain) == ranked_only(with_memory)
+    assert len(plain["results"]) == 2
+
+
+def test_two_equal_paths_to_a_page_are_both_saved_and_credited_once(me) -> None:
+    pages = (
+        wiki("alpha-page", "Rollback of billing: beta-page and gamma-page."),
+        wiki("beta-page", "Then delta-page."),
+        wiki("gamma-page", "Then delta-page."),
+        wiki("delta-page", "End."),
+    )
+    store(me, *pages)
+    seen = []
+    for _ in range(2):
+        answer = expanded(me, limit=2)
+        assert answer["graph_results"][-1]["slug"] == "delta-page"
+        with principal_session(me):
+            detail = trace_detail(_uuid(answer["trace_id"]), limit=10, cursor=None)
+        source = next(
+            s for s in detail["sources"] if s["source_id"] == answer["graph_results"][-1]["source_id"]
+        )
+        seen.append([[edge["dst"] for edge in path] for path in source["paths"]])
+    assert seen[0] == seen[1] == [["beta-page", "delta-page"], ["gamma-page", "delta-page"]]
+    assert len(learn(me, answer)["changes"]) == 4
+
+
+def _uuid(text):
+    from uuid import UUID
+
+    return UUID(text)
+
+
+def test_walking_against_a_mention_credits_it_as_it_is_stored(me) -> None:
+    store(me, wiki("alpha-page", "Rollback of billing."), wiki("beta-page", "After alpha-page."))
+    answer = expanded(me)
+    receipt = learn(me, answer)
+    assert [(c["edge"]["src"], c["edge"]["dst"]) for c in receipt["changes"]] == [("beta-page", "alpha-page")]
+
+
+def test_the_walk_is_bounded_and_says_so(me, monkeypatch) -> None:
+    store(me, *CHAIN)
+    monkeypatch.setattr("apps.retrieval.pages.MAX_EDGES", 1)
+    answer = expanded(me)
+    assert answer["graph_truncated"] is True
+    assert [row["slug"] for row in answer["graph_results"]] == ["beta-page"]
+    with principal_session(me):
+        walked = expand([(REPO, "gamma-page")], hops=2)
+    assert walked.truncated
+
+
+def test_one_version_has_one_id_over_search_scan_and_fetch(me) -> None:
+    items = [
+        thread(7, "billing words"),
+        thread(8, "billing words", kind="pull_request"),
+        thread(9, "billing words", kind="issue_comment"),
+        thread(10, "billing words", kind="pr_review"),
+        thread(11, "billing words", kind="pr_review_comment"),
+        wiki("alpha-page", "billing words"),
+        thread(12, "billing words", kind="doc", identity="docs/a.md", path="docs/a.md"),
+        thread(13, "billing words", kind="release", identity="v1.0"),
+        thread(14, "billing words", kind="diff", identity=["0" * 40, "src/a.ts"], path="src/a.ts"),
+        thread(15, "billing words", kind="document", identity="key", repo="conn:files"),
+    ]
+    nodes = store(me, *(replace_number(item) for item in items))
+    by_node = []
+    for answer in (
+        ask(me, "billing", limit=50),
+        ask(me, limit=50),
+        ask(me, node_ids=[_uuid(n) for n in nodes]),
+    ):
+        by_node.append({row["node_id"]: row["source_id"] for row in answer["results"]})
+        assert answer["memory_recording"]["status"] == "complete"
+    assert by_node[0] == by_node[1] == by_node[2]
+    assert len(set(by_node[0].values())) == len(items)
+
+
+def replace_number(item):
+    """Threads apart, so that none is folded under another."""
+    from dataclasses import replace
+
+    return (
+        replace(item, number=None)
+        if item.type in {"issue_comment", "pr_review", "pr_review_comment"}
+        else item
+    )
+
+
+def test_folded_rows_have_ids_of_their_own_equal_to_a_later_fetch(me) -> None:
+    path = "src/a.ts"
+    old, new = clock.now() - timedelta(hours=2), clock.now() - timedelta(hours=1)
+    store(
+        me,
+        thread(1, "billing retry", kind="diff", identity=["a" * 40, path], path=path, at=old),
+        thread(2, "billing retry", kind="diff", identity=["b" * 40, path], path=path, at=new),
+    )
+    (row,) = ask(me, "billing retry")["results"]
+    assert row["same_entity"]["count"] == 1
+    (member,) = row["same_entity"]["others"]
+    assert {row["version_status"], member["version_status"]} == {"latest", "superseded"}
+    fetched = ask(me, node_ids=[_uuid(row["node_id"]), _uuid(member["node_id"])])["results"]
+    assert [entry["source_id"] for entry in fetched] == [row["source_id"], member["source_id"]]
+    with principal_session(me):
+        source = TraceSource.objects.filter(source_id=member["source_id"]).earliest("id")
+        assert (source.folded_under, source.location) == (0, "results[0].same_entity.others[0]")
+
+
+def test_source_ids_outlive_chunks_and_edges_and_saved_paths_stay_reversible(me) -> None:
+    nodes = store(me, *CHAIN)
+    answer = expanded(me)
+    receipt = learn(me, answer)
+    with principal_session(me):
+        versions = {s.source_id for s in TraceSource.objects.all()}
+        delete_passages(node_ids=[_uuid(nodes[1])])
+        assert not PageEdge.objects.exists()
+    assert expanded(me)["graph_results"] == []
+    with principal_session(me):
+        detail = trace_detail(_uuid(answer["trace_id"]), limit=10, cursor=None)
+        assert {s["source_id"] for s in detail["sources"]} == versions
+        assert len(detail["sources"][2]["paths"][0]) == 2
+        assert len(reverse(_uuid(answer["trace_id"]), receipt["receipt_id"])["changes"]) == 2
+
+
+def test_indexing_edges_again_keeps_what_was_learned(me) -> None:
+    nodes = store(me, *CHAIN)
+    learn(me, expanded(me))
+    with principal_session(me):
+        delete_passages(node_ids=[_uuid(node) for node in nodes])
+    store(me, *CHAIN)
+    assert expanded(me, use_memory=True)["graph_results"][1]["learned_strength"] > 0.49
+
+
+def test_scan_lists_the_window_newest_first_and_names_its_surfaces(me) -> None:
+    now = clock.now()
+    store(
+        me,
+        thread(1, "old", at=now - timedelta(days=8)),
+        thread(2, "older", at=now - timedelta(days=3)),
+        thread(3, "newer", at=now - timedelta(days=1), kind="pull_request"),
+    )
+    answer = ask(me)
+    assert [row["type"] for row in answer["results"]] == ["pull_request", "issue"]
+    assert answer["mode"] == "scan"
+    assert answer["retrieval_receipt_id"] is None
+    counts = {surface["name"]: surface["count"] for surface in answer["surfaces"]}
+    assert (counts["issue"], counts["pull_request"]) == (1, 1)
+    since = now - timedelta(days=9)
+    earlier = ask(me, filters={"since": since, "until": now - timedelta(days=7)})
+    assert [row["content"] for row in earlier["results"]] == ["old"]
+
+
+def test_an_old_window_still_fills_the_limit(me) -> None:
+    now = clock.now()
+    new = [thread(number, "billing report", at=now - timedelta(hours=1)) for number in range(1, 121)]
+    old = [thread(number, "billing report", at=now - timedelta(days=60)) for number in range(201, 206)]
+    store(me, *new, *old)
+    window = {"since": now - timedelta(days=61), "until": now - timedelta(days=59)}
+    for query in ("billing report", ""):
+        assert len(ask(me, query, limit=5, filters=window)["results"]) == 5
+
+
+def test_a_scan_with_one_failing_surface_gives_the_other_rows_and_no_trace(me, monkeypatch) -> None:
+    from apps.retrieval import listing
+
+    store(me, thread(1, "one"), wiki("alpha-page", "two"))
+    original = listing._surface_sql
+    monkeypatch.setattr(
+        listing,
+        "_surface_sql",
+        lambda name, allowed: "SELECT 1/0" if name == "wiki_doc" else original(name, allowed),
+    )
+    answer = ask(me)
+    assert [row["type"] for row in answer["results"]] == ["issue"]
+    assert (answer["memory_error"], answer["feedback_available"]) == ("retrieval_incomplete", False)
+    assert "trace_id" not in answer
+    with principal_session(me):
+        assert not Trace.objects.exists()
+
+
+def test_failing_strengths_or_walks_empty_the_graph_axis_and_leave_no_trace(me, monkeypatch) -> None:
+    store(me, *CHAIN)
+
+    def fails(*args, **kwargs):
+        raise DatabaseError
+
+    for name, more in (("strengths", {"use_memory": True}), ("expand", {})):
+        with monkeypatch.context() as patched:
+            patched.setattr(f"apps.search.found.{name}", fails)
+            answer = expanded(me, **more)
+        assert len(answer["results"]) == 1
+        assert answer["graph_results"] == []
+        assert answer["memory_error"] == "retrieval_incomplete"
+
+
+def test_fetch_keeps_the_order_and_says_what_is_not_there(world, me) -> None:
+    mine = store(me, thread(1, "x" * 3000), thread(2, "two"))
+    (foreign,) = store(make_principal(world.workspace), thread(3, "three"))
+    asked = [_uuid(node) for node in (mine[1], foreign, mine[0], mine[1])]
+    answer = ask(me, node_ids=asked)
+    assert [row["node_id"] for row in answer["results"]] == [mine[1], mine[0]]
+    assert answer["not_found"] == [foreign]
+    assert len(answer["results"][1]["content"]) == 3000
+    assert "content_truncated" not in answer["results"][1]
+
+
+def test_a_zero_hit_is_recorded_and_says_why(me) -> None:
+    store(me, thread(1, "billing"))
+    answer = ask(me, "billing", filters={"repository": "acme/none"})
+    assert answer["results"] == []
+    assert answer["memory_recording"]["status"] == "complete"
+    assert answer["why_empty"]["filters_unmatched"] == ["repository"]
+    assert answer["why_empty"]["removed_by_filters"] == 1
+    with principal_session(me):
+        trace = Trace.objects.get(pk=_uuid(answer["trace_id"]))
+        assert trace.settings["filters_unmatched"] == ["repository"]
+    unknown = ask(me, "zebra")
+    assert unknown["why_empty"]["filters_unmatched"] == []
+
+
+def test_a_failed_probe_stays_silent(me, monkeypatch) -> None:
+    store(me, thread(1, "billing"))
+    monkeypatch.setattr("apps.retrieval.emptiness._PROBES", {"repository": "SELECT 1/0"})
+    answer = ask(me, "billing", filters={"repository": "acme/none"})
+    assert "filters_unmatched" not in answer["why_empty"]
+    assert answer["trace_id"]
+
+
+def test_a_query_or_its_absence_leads_to_the_mode(me) -> None:
+    (node,) = store(me, thread(1, "billing"))
+    assert ask(me, "billing", node_ids=[_uuid(node)])["mode"] == "fetch"
+    assert ask(me, " \n ")["mode"] == "scan"
+    assert ask(me, "billing")["mode"] == "search"
+    with principal_session(me):
+        modes = set(Trace.objects.values_list("mode", "query"))
+    assert modes == {("fetch", None), ("scan", None), ("search", "billing")}
+
+
+def test_the_trace_keeps_the_request_without_its_query(me) -> None:
+    answer = ask(me, "billing", scopes=["zoo", "default", "zoo"], limit=3)
+    with principal_session(me):
+        trace = Trace.objects.get(pk=_uuid(answer["trace_id"]))
+    assert trace.scopes == ["default", "zoo"]
+    assert trace.request["limit"] == 3
+    assert "query" not in trace.request
+    assert trace.settings["channels"]["lexical"]["status"] in {"ok", "empty"}
+
+
+def test_scopes_fence_both_axes(me) -> None:
+    store(me, *(wiki(*page, scope=scope) for page, scope in PAGES))
+    answer = expanded(me, scopes=["one"])
+    assert [row["slug"] for row in answer["graph_results"]] == ["beta-page"]
+
+
+PAGES = (
+    (("alpha-page", "Rollback of billing: beta-page, gamma-page."), "one"),
+    (("beta-page", "Steps."), "one"),
+    (("gamma-page", "Steps."), "two"),
+)
+
+
+def test_an_unexpected_exception_while_identifying_saves_nothing(me, monkeypatch) -> None:
+    store(me, thread(1, "billing"))
+
+    def broken(row: ReturnedRow) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("apps.traces.recording.identify", broken)
+    answer = ask(me, "billing")
+    assert len(answer["results"]) == 1
+    assert (answer["memory_error"], answer["receipt_persisted"]) == ("memory_save_failed", False)
+    with principal_session(me):
+        assert not Trace.objects.exists()
+
+
+def test_rows_of_which_none_is_identifiable_leave_no_trace(me, monkeypatch) -> None:
+    from apps.sources.identity import Unresolved
+
+    store(me, thread(1, "billing"))
+
+    def unresolved(provenance: object) -> None:
+        raise Unresolved("canonical_identity_unavailable")
+
+    monkeypatch.setattr("apps.traces.recording.identify", unresolved)
+    answer = ask(me, "billing")
+    assert answer["memory_error"] == "all_sources_unresolved"
+    assert answer["memory_recording"]["status"] == "unresolved"
+    assert answer["results"][0]["memory_exclusion_reason"] == "canonical_identity_unavailable"
+    with principal_session(me):
+        assert not Trace.objects.exists()
+
+
+def test_a_trace_too_large_is_not_saved_and_the_rows_are_answered(me, monkeypatch) -> None:
+    store(me, thread(1, "billing"))
+    monkeypatch.setattr("apps.traces.services.save.MAX_CHARACTERS", 100)
+    answer = ask(me, "billing")
+    assert (len(answer["results"]), answer["memory_error"]) == (1, "memory_save_failed")
+
+
+def test_a_failing_insert_leaves_neither_trace_nor_activation(me, monkeypatch) -> None:
+    from apps.traces.services import save
+
+    store(me, thread(1, "billing"))
+    monkeypatch.setattr(
+        save, "SAVE", save.SAVE.replace("ON CONFLICT (principal_id, source_id)", "ON CONFLICT (nothing)")
+    )
+    answer = ask(me, "billing")
+    assert answer["memory_error"] == "memory_save_failed"
+    with principal_session(me):
+        assert not Trace.objects.exists()
+        assert not Activation.objects.exists()
+
+
+def test_live_bodies_are_versions_of_their_own(me) -> None:
+    from apps.search import live
+
+    store(me, wiki("alpha-page", "Rollback of billing."))
+    texts = {"now": "live text one"}
+
+    def reader(kind: str, repo: str, path: str) -> str:
+        return texts["now"]
+
+    live.register_reader(reader)
+    try:
+        first = ask(me, "billing", include_content=True)
+        again = ask(me, "billing", include_content=True)
+        texts["now"] = "live text two"
+        changed = ask(me, "billing", include_content=True)
+    finally:
+        live.unregister_reader(reader)
+    indexed = ask(me, "billing")
+    ids = [answer["results"][0]["source_id"] for answer in (first, again, changed, indexed)]
+    assert ids[0] == ids[1]
+    assert len(set(ids)) == 3
+    row = first["results"][0]
+    assert row["content"] == "live text one"
+    assert row["provenance"]["content_source"] == "github_live"
+    assert row["provenance"]["index_updated_at"] == indexed["results"][0]["provenance"]["version"]
+    with principal_session(me):
+        climb(_uuid(first["trace_id"]), ids[0])
+        detail = trace_detail(_uuid(first["trace_id"]), limit=10, cursor=None)
+        assert "live text" not in str(detail)
+        new = trace_detail(_uuid(changed["trace_id"]), limit=10, cursor=None)
+        assert (new["sources"][0]["stage"], new["sources"][0]["activation"]["usage"]) == ("retrieved", 0)
+
+
+def test_a_large_answer_is_cut_to_its_budget_and_a_fetch_is_whole_if_it_can_be(me) -> None:
+    nodes = store(me, *(thread(number, f"billing {number} " + "w " * 4500) for number in range(1, 51)))
+    answer = ask(me, "billing", limit=50)
+    assert max(len(row["content"]) for row in answer["results"]) <= 2001
+    fetched = ask(me, node_ids=[_uuid(node) for node in nodes])
+    assert any(row.get("content_truncated") for row in fetched["results"])
+    assert len(fetched["results"]) == 50
