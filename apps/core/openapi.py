@@ -4,6 +4,7 @@ Views say `@extend_schema(request=Model, responses={200: Model})` with pydantic 
 what every route may answer (401, 403, …) is added here once.
 """
 
+import re
 from typing import Any, Literal
 
 from drf_spectacular.extensions import OpenApiSerializerExtension
@@ -92,6 +93,12 @@ class PlatformSchema(AutoSchema):
         if "{" in self.path:
             refusals["404"] = "Not there, or not the caller's."
         return refusals | {"429": "Too many requests.", "default": "Any other refusal."}
+
+    def get_operation_id(self) -> str:
+        """From path and method, so that no two are alike: `traces_by_trace_id_get`. A view may name its own."""
+        parts = [part for part in re.split(r"[/:]", self.path) if part][1:]
+        words = [f"by_{part[1:-1]}" if part.startswith("{") else part.replace("-", "_") for part in parts]
+        return "_".join([*words, self.method.lower()])
 
     def get_tags(self) -> list[str]:
         """The first part of the path behind the version: `/v1/traces/{id}` → traces."""

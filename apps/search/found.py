@@ -1,7 +1,7 @@
 """The reading half of a search: candidates, the graph axis and its strengths, in one read-only session."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -45,7 +45,6 @@ class Found:
     graph: tuple[GraphRow, ...] = ()
     retrieval: Retrieval | None = None
     why_empty: Mapping[str, Any] | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 def find(caller: PrincipalIdentity, request: SearchRequest, *, at: datetime) -> Found:
@@ -95,40 +94,41 @@ def _searched(request: SearchRequest, lowered: RetrievalRequest) -> Found:
         raise RetrievalFailed
     rows = tuple(of_retrieved(row) for row in found.rows)
     graph, expansion, failed = _graph_axis(request, found)
-    channels = {
-        c.name: {"status": c.status, "count": c.count, "method": c.method, "coverage": c.coverage}
-        for c in found.channels
-    }
-    settings = {
-        "mode": "search",
-        "formula": found.policy.formula,
-        "scoring_policy": {
-            "id": str(found.policy.id) if found.policy.id else None,
-            "sha256": found.policy.sha256,
-        },
-        "channels": channels,
-        "excluded": dict(found.excluded),
-        "omitted": found.omitted,
-        "rerank_applied": False,
-        "profile": {"id": None, "status": "request_override" if multipliers else "none"},
-    }
     shown: dict[str, Any] = {
-        "channels": [_channel(c) for c in found.channels],
+        "channels": [_channel(report) for report in found.channels],
         "excluded": dict(found.excluded),
         "rerank_applied": False,
     }
     if request.graph_expand:
-        truncated = expansion.truncated if expansion else False
-        settings["graph_truncated"] = shown["graph_truncated"] = truncated
+        shown["graph_truncated"] = expansion.truncated if expansion else False
+    settings = _settings(found, overridden=bool(multipliers)) | _empty(found.why_empty)
     return Found(
         rows=rows,
         partial=found.partial or failed,
-        settings=settings | _empty(found.why_empty),
+        settings=settings
+        | {name: shown[name] for name in ("rerank_applied", "graph_truncated") if name in shown},
         shown=shown,
         graph=graph,
         retrieval=found,
         why_empty=found.why_empty if not rows else None,
     )
+
+
+def _settings(found: Retrieval, *, overridden: bool) -> dict[str, Any]:
+    """How the ranked axis came about, as the trace keeps it."""
+    policy = found.policy
+    return {
+        "mode": "search",
+        "formula": policy.formula,
+        "scoring_policy": {"id": str(policy.id) if policy.id else None, "sha256": policy.sha256},
+        "channels": {
+            c.name: {"status": c.status, "count": c.count, "method": c.method, "coverage": c.coverage}
+            for c in found.channels
+        },
+        "excluded": dict(found.excluded),
+        "omitted": found.omitted,
+        "profile": {"id": None, "status": "request_override" if overridden else "none"},
+    }
 
 
 def _channel(report: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Rows of an answer, from whichever mode, in one form: what is shown, and what is identified."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -13,6 +13,10 @@ from apps.retrieval.pages import PageRow
 from apps.retrieval.schemas import Provenance
 from apps.sources.identity import MEMORY, MEMORY_NODE, MEMORY_REPO, memory_version
 from apps.traces.recording import ReturnedRow
+
+# `asdict` copies deeply, which a row of numbers does not need.
+FEATURE_NAMES = tuple(each.name for each in fields(retrieved.Features))
+RAW_NAMES = tuple(each.name for each in fields(retrieved.Raw))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +79,8 @@ class ShownRow:
 
 
 def of_retrieved(row: retrieved.Row) -> ShownRow:
-    features = asdict(row.features)
-    raw = {name: value for name, value in asdict(row.raw).items() if value is not None}
+    features = {name: getattr(row.features, name) for name in FEATURE_NAMES}
+    raw = {name: value for name in RAW_NAMES if (value := getattr(row.raw, name)) is not None}
     steps = [
         {
             "kind": step.kind,

@@ -7,13 +7,12 @@ never guessed.
 """
 
 import hashlib
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
-
-from apps.core import canonical
 
 UNAVAILABLE = "canonical_identity_unavailable"
 LIVE_UNAVAILABLE = "live_version_unavailable"
@@ -74,8 +73,9 @@ class SourceIdentity:
 
     @property
     def source_id(self) -> str:
-        members = (b'"%s":%s' % (name.encode(), canonical.dumps(v)) for name, v in self.document().items())
-        return "s:" + hashlib.sha256(b"{%s}" % b",".join(members)).hexdigest()
+        # Texts and whole numbers are all there is in it, and those the standard library writes as RFC 8785 does.
+        text = json.dumps(self.document(), ensure_ascii=False, separators=(",", ":"))
+        return "s:" + hashlib.sha256(text.encode()).hexdigest()
 
 
 def identify(provenance: ProvenanceLike) -> SourceIdentity:

@@ -21,6 +21,8 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_AUTHENTICATION": [],
     "SERVE_PERMISSIONS": [],
+    # Choices stay where they are used: pydantic models name their own parts.
+    "POSTPROCESSING_HOOKS": [],
     "PREPROCESSING_HOOKS": ["apps.core.openapi.only_api"],
     "SCHEMA_PATH_PREFIX": r"/v1/",
     "SWAGGER_UI_DIST": "SIDECAR",

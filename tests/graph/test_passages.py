@@ -232,3 +232,25 @@ def test_numbers_are_never_given_twice_among_the_living(world) -> None:
         numbers = list(Node.objects.values_list("node_no", flat=True))
     assert len(set(numbers)) == len(numbers)
     assert_no_drift(world.principal)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_deleting_in_the_order_of_an_erasure_leaves_nothing_behind(owner_connection) -> None:
+    from apps.operations.erasure.rules import rules
+
+    world = make_world()
+    other = make_principal(world.workspace)
+    for principal in (world.principal, other):
+        ids = store(
+            principal, "alpha beta", PassageItem(identity="w/a.md", type="wiki_doc", repo="r", text="b")
+        )
+        give_vectors(principal, {ids[0]: [1.0]})
+    owner = world.principal.principal_id
+    tables = [rule for rule in rules() if rule.table.startswith("graph_")]
+    for rule in tables:
+        owner_connection.execute(f'DELETE FROM "{rule.table}" WHERE {rule.owner_column} = %s', [owner])
+    for rule in tables:
+        left = f'SELECT count(*) FROM "{rule.table}" WHERE {rule.owner_column} = %s'
+        assert owner_connection.execute(left, [owner]).fetchone() == (0,), rule.table
+    assert_no_drift(other)
+    assert corpus(other)["nodes"] == 2

@@ -24,6 +24,7 @@ class Fake:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.failing = False
+        self.dims = 0
         self.meanwhile = lambda: None
 
     def embed_passages(self, texts):
@@ -31,7 +32,7 @@ class Fake:
             raise EmbedderFailed("embedder_timeout")
         self.meanwhile()
         self.texts += texts
-        rows = np.zeros((len(texts), active().dims), np.float32)
+        rows = np.zeros((len(texts), self.dims or active().dims), np.float32)
         rows[:, 0] = 1
         return rows
 
@@ -121,7 +122,44 @@ def test_the_task_finds_every_owner_that_waits(fake) -> None:
     other = make_principal(world.workspace)
     store(world.principal, "one", "two")
     store(other, "three")
-    waiting = set(owners_to_embed())
+    waiting = set(owners_to_embed(active().id))
     assert {world.principal.principal_id, other.principal_id} <= waiting
     assert embed.function()["ready"] == 3
-    assert owners_to_embed() == []
+    assert owners_to_embed(active().id) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_space_is_filled_beside_the_active_one_and_swapped_when_complete(fake, owner_connection) -> None:
+    """Old answers until full coverage, then the new ones; the two are never mixed."""
+    from apps.graph import spaces
+    from apps.graph.embedders.active import forget_active, registered
+    from apps.graph.models import Embedder
+    from tests.support.owner import as_owner
+
+    world = make_world()
+    ids = store(world.principal, "one", "two", "?!")
+    embed.function()
+    before = active()
+    with as_owner():
+        other = Embedder.objects.exclude(state="active").order_by("id").first()
+        with pytest.raises(spaces.SpaceRefused, match="3 of 3"):
+            spaces.activate(other)
+        spaces.fill(other)
+    assert active() == before
+    space = registered(state="filling")
+    fake.dims = space.dims
+    assert embed.function() == {"ready": 2, "empty": 1, "failed": 0}
+    assert corpus(world.principal)["vectors"] == 2
+    try:
+        with as_owner():
+            assert spaces.activate(Embedder.objects.get(pk=space.id)).complete
+        assert active().id == space.id
+        assert corpus(world.principal)["vectors"] == 2
+        with as_owner():
+            assert spaces.empty(Embedder.objects.get(pk=before.id)) == 3
+        with principal_session(world.principal):
+            assert set(Vector.objects.values_list("node_id", "embedder_id")) == {(i, space.id) for i in ids}
+    finally:
+        owner_connection.execute("UPDATE graph_embedder SET state = 'registered'")
+        owner_connection.execute("UPDATE graph_embedder SET state = 'active' WHERE id = %s", [before.id])
+        forget_active()

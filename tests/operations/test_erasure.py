@@ -287,10 +287,9 @@ def hold(world, kind: str, object_id):
     reviewer = make_staff(world.workspace, "review_retention")
     holds.register_kind(holds.HoldKind(kind, "a test object", locate=lambda _: world.workspace.pk))
     with staff_session(reviewer):
-        placed = holds.place(
+        return holds.place(
             workspace_id=world.workspace.pk, reference="case", reason="asked for", items=[(kind, object_id)]
         )
-    return placed
 
 
 @pytest.fixture
@@ -429,7 +428,7 @@ def test_a_complete_certificate_does_not_change(sent) -> None:
 def test_no_batch_without_a_fence_and_no_table_that_is_not_listed(sent) -> None:
     world = make_world()
     for table in ("core_idempotencykey", "auth_user"):
-        with pytest.raises(Exception, match="erasure|erasable"), principal_session(world.principal):
+        with pytest.raises(Exception, match=r"erasure|erasable"), principal_session(world.principal):
             with connection.cursor() as cursor:
                 cursor.execute("SELECT operations_erase_batch(%s, 10)", [table])
     with principal_session(world.principal):
@@ -479,3 +478,45 @@ def test_only_superusers_and_owners_reach_the_services(sent) -> None:
     world = make_world()
     with staff_session(world.superuser), pytest.raises((Forbidden, NotFound)):
         services.erase_principal(principal_id=world.principal.principal_id, reason="asked by letter")
+
+
+def test_a_memory_with_pages_traces_and_credits_goes_whole(sent, monkeypatch) -> None:
+    """Every table that a principal fills by using the platform, with small batches."""
+    monkeypatch.setattr(runs, "BATCH", 3)
+    world = make_world()
+    other = make_principal(world.workspace)
+    for principal in (world.principal, other):
+        use_everything(principal)
+    before, untouched = rows_of(world.principal), rows_of(other)
+    assert {
+        "graph_node",
+        "graph_posting",
+        "graph_term",
+        "traces_trace",
+        "traces_source",
+        "traces_use",
+        "feedback_credit",
+        "core_idempotencykey",
+    } <= before.keys()
+    with principal_session(world.principal):
+        begun = services.begin()
+    certificate = runs.run(begun)
+    assert rows_of(world.principal) == {}
+    assert (certificate.status, certificate.reason_code) == ("complete", "")
+    assert {t["table"]: t["deleted"] for t in certificate.tables} == before
+    assert rows_of(other) == untouched
+    assert found_again(other)
+
+
+def use_everything(principal) -> None:
+    from tests.search.test_search import expanded, learn
+    from tests.support.library import CHAIN, store
+
+    store(principal, *CHAIN)
+    learn(principal, expanded(principal))
+
+
+def found_again(principal) -> bool:
+    from tests.search.test_search import expanded
+
+    return bool(expanded(principal)["results"])

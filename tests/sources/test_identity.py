@@ -1,10 +1,14 @@
 """Source ids: one a version, stable over everything that is no version."""
 
+import hashlib
 from dataclasses import replace
 from itertools import combinations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from apps.core import canonical
 from apps.core.ids import uuid7
 from apps.retrieval.schemas import Provenance
 from apps.sources.identity import Unresolved, content_version, identify, memory_version
@@ -32,6 +36,19 @@ def test_ids_are_those_of_the_reference_format(provenance, source_id) -> None:
     assert identify(provenance).source_id == source_id
 
 
+@given(
+    st.one_of(
+        st.text(min_size=1), st.integers(1, 2**53 - 1), st.lists(st.text(min_size=1), min_size=2, max_size=2)
+    )
+)
+def test_values_are_written_as_rfc_8785_writes_them(identity) -> None:
+    kind = "issue" if isinstance(identity, int) else "doc" if isinstance(identity, str) else "diff"
+    found = identify(replace(ISSUE, type=kind, identity=identity))
+    members = [f'"{name}":{canonical.dumps(value).decode()}' for name, value in found.document().items()]
+    expected = hashlib.sha256(("{" + ",".join(members) + "}").encode()).hexdigest()
+    assert found.source_id == f"s:{expected}"
+
+
 def test_neither_part_nor_place_of_storage_enters_the_id() -> None:
     assert identify(replace(ISSUE, part=5)).source_id == identify(ISSUE).source_id
 
@@ -43,7 +60,10 @@ def test_different_events_and_versions_never_share_an_id() -> None:
         replace(ISSUE, identity=8),
         replace(ISSUE, version="2026-01-02T03:04:06Z"),
         replace(ISSUE, repo="acme/other"),
-        *(replace(ISSUE, type=kind) for kind in ("pull_request", "issue_comment", "pr_review_comment", "pr_review")),
+        *(
+            replace(ISSUE, type=kind)
+            for kind in ("pull_request", "issue_comment", "pr_review_comment", "pr_review")
+        ),
         replace(ISSUE, type="doc", identity="README.md"),
         replace(ISSUE, type="wiki_doc", identity="README.md"),
         replace(ISSUE, type="release", identity="README.md"),

@@ -55,6 +55,11 @@ def test_owned_rows_are_exported_or_raw_and_erased(model) -> None:
     assert not isinstance(model.row_policy, Unowned)
 
 
+@pytest.mark.parametrize("model", [m for m in OURS if isinstance(m.row_policy, OwnerPolicy)], ids=label)
+def test_rows_under_an_owners_policy_have_an_owner_to_erasure(model) -> None:
+    assert is_owned(model)
+
+
 def test_deletion_goes_from_what_refers_to_what_is_referred_to() -> None:
     order = {rule.label: place for place, rule in enumerate(rules())}
     assert max(order, key=lambda name: order[name]) == "accounts.principal"

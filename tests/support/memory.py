@@ -40,7 +40,7 @@ def give_vectors(principal: PrincipalIdentity, vectors: dict[UUID, Sequence[floa
     with principal_session(principal):
         missing = {m.id: m for m in find_missing(principal.principal_id, space.id, 100_000)}
         made = [_made(missing[node_id], vector) for node_id, vector in vectors.items()]
-        _store(principal.principal_id, space.id, made)
+        _store(principal.principal_id, space, made)
 
 
 def _made(node: Missing, vector: Sequence[float]) -> _Made:

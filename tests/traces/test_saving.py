@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from apps.core import clock
 from apps.core.db.sessions import principal_session
 from apps.retrieval.schemas import Provenance
 from apps.traces.exceptions import SaveFailed
@@ -156,3 +157,43 @@ def test_a_query_that_the_filter_refuses_is_not_kept(world) -> None:
     with principal_session(world.principal):
         save([], query="my password: hunter2hunter2")
         assert Trace.objects.get().query is None
+
+
+@pytest.mark.parametrize("mode", ["search", "scan", "fetch", "context"])
+def test_every_mode_is_saved_at_the_frozen_time_a_zero_hit_included(world, mode) -> None:
+    with clock.frozen(clock.now()) as at, principal_session(world.principal):
+        saved = save([], mode=mode, context_tokens=120 if mode == "context" else None)
+        trace = Trace.objects.get()
+        assert (trace.mode, trace.recorded_at, saved.recorded_at) == (mode, at.at, at.at)
+        assert (trace.source_count, trace.recording["status"]) == (0, "complete")
+
+
+def test_what_a_save_may_retry_is_tried_three_times_and_the_rest_once() -> None:
+    from django.db import IntegrityError, OperationalError
+    from psycopg import errors
+
+    from apps.core.problems import Problem
+    from apps.traces.api_base import retried
+
+    def failing(outer, cause):
+        tried = []
+
+        def work():
+            tried.append(1)
+            raise outer from cause
+
+        return tried, work
+
+    for cause in (errors.DeadlockDetected(), errors.SerializationFailure()):
+        tried, work = failing(OperationalError(), cause)
+        with pytest.raises(Problem) as refused:
+            retried(work)
+        assert (len(tried), refused.value.shown_code) == (3, "memory_unavailable")
+    tried, work = failing(OperationalError(), errors.LockNotAvailable())
+    with pytest.raises(SaveFailed):
+        retried(work, on_failure=lambda: SaveFailed("storage"))
+    assert len(tried) == 1
+    tried, work = failing(IntegrityError(), errors.CheckViolation())
+    with pytest.raises(IntegrityError):
+        retried(work)
+    assert len(tried) == 1

@@ -80,7 +80,9 @@ def test_the_ledger_is_verified_by_rotation_and_a_drift_is_an_alarm_that_changes
     with principal_session(world.principal):
         confirm(*walked())
     assert feedback_tasks.verify_ledger.function() == {"checked": 2, "drifted": 0}
-    owner_connection.execute("UPDATE feedback_edge_strength SET strength = strength + 1e-6 WHERE edge_key LIKE '%a%'")
+    owner_connection.execute(
+        "UPDATE feedback_edge_strength SET strength = strength + 1e-6 WHERE edge_key LIKE '%a%'"
+    )
     monkeypatch.setattr(feedback_tasks, "EDGES_A_RUN", 1)
     drifted = [feedback_tasks.verify_ledger.function()["drifted"] for _ in range(3)]
     assert sum(drifted) >= 1
@@ -88,7 +90,9 @@ def test_the_ledger_is_verified_by_rotation_and_a_drift_is_an_alarm_that_changes
     assert (alarm.reason, alarm.workspace_id, alarm.resolved_at) == ("drift", world.workspace.pk, None)
     with principal_session(world.principal):
         assert max(EdgeStrength.objects.values_list("strength", flat=True)) > 0.25
-    owner_connection.execute("UPDATE feedback_edge_strength SET strength = strength - 1e-6 WHERE edge_key LIKE '%a%'")
+    owner_connection.execute(
+        "UPDATE feedback_edge_strength SET strength = strength - 1e-6 WHERE edge_key LIKE '%a%'"
+    )
     monkeypatch.setattr(feedback_tasks, "EDGES_A_RUN", 1000)
     for _ in range(3):
         feedback_tasks.verify_ledger.function()

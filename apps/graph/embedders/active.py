@@ -22,6 +22,7 @@ class Registered:
     model_id: str
     dims: int
     config: dict[str, Any] = field(default_factory=dict, hash=False)
+    is_active: bool = True
 
     def embedder(self) -> Embedder:
         """The loaded adapter. Raises EmbedderFailed where it cannot run or is not the space registered."""
@@ -74,4 +75,8 @@ def registered(**where: Any) -> Registered | None:
     from apps.graph.models import Embedder as Row
 
     row = Row.objects.filter(**where).first()
-    return Registered(row.id, row.name, row.model_id, row.dims, row.config) if row else None
+    return (
+        Registered(row.id, row.name, row.model_id, row.dims, row.config, row.state == "active")
+        if row
+        else None
+    )

@@ -20,22 +20,37 @@ CONTENT = """hash_record_extended(ROW({row}.id, {row}.digest, {row}.label, {row}
     {row}.updated_at), 0)"""
 
 
-def touched(*sources: tuple[str, str]) -> str:
-    """Body of a statement trigger: folds the hashes of the rows of `sources` into their corpora."""
+def hashes(*sources: tuple[str, str]) -> str:
+    """SQL: one (owner, kind of corpus, hash) a corpus, of the rows of the transition tables."""
     rows = " UNION ALL ".join(
         f"SELECT {alias}.principal_id, {alias}.kind, {CONTENT.format(row=alias)} AS hash FROM {table} {alias}"
         for table, alias in sources
     )
     return f"""
+  SELECT changed.principal_id AS owner,
+         CASE changed.kind WHEN 'episodic' THEN 1 WHEN 'structural' THEN 2 ELSE 3 END AS kind,
+         bit_xor(changed.hash) AS hash
+  FROM ({rows}) changed GROUP BY 1, 2 HAVING bit_xor(changed.hash) <> 0"""
+
+
+ADDED = f"""
 BEGIN
   INSERT INTO public.graph_corpus AS corpus (principal_id, kind, revision, content)
-  SELECT changed.principal_id,
-         CASE changed.kind WHEN 'episodic' THEN 1 WHEN 'structural' THEN 2 ELSE 3 END,
-         1, bit_xor(changed.hash)
-  FROM ({rows}) changed
-  GROUP BY 1, 2 HAVING bit_xor(changed.hash) <> 0 ORDER BY 1, 2
+  SELECT found.owner, found.kind, 1, found.hash FROM ({hashes(("new_rows", "added"))} ORDER BY 1, 2) found
   ON CONFLICT (principal_id, kind) DO UPDATE
   SET revision = corpus.revision + 1, content = corpus.content # excluded.content;
+  RETURN NULL;
+END"""
+
+
+def folded(*sources: tuple[str, str]) -> str:
+    """Body of a statement trigger on rows that leave or change. It makes no corpus: an erasure may be under way."""
+    return f"""
+BEGIN
+  UPDATE public.graph_corpus corpus
+  SET revision = corpus.revision + 1, content = corpus.content # found.hash
+  FROM ({hashes(*sources)}) found
+  WHERE corpus.principal_id = found.owner AND corpus.kind = found.kind;
   RETURN NULL;
 END"""
 
@@ -64,9 +79,9 @@ def trigger_function(name: str, body: str) -> DefineFunction:
 
 
 CORPUS_TRIGGERS = [
-    trigger_function("graph_node_added", touched(("new_rows", "added"))),
-    trigger_function("graph_node_removed", touched(("old_rows", "gone"))),
-    trigger_function("graph_node_changed", touched(("new_rows", "added"), ("old_rows", "gone"))),
+    trigger_function("graph_node_added", ADDED),
+    trigger_function("graph_node_removed", folded(("old_rows", "gone"))),
+    trigger_function("graph_node_changed", folded(("new_rows", "added"), ("old_rows", "gone"))),
     trigger_function("graph_passage_changed", revised("new_rows")),
     AddTrigger(
         "graph", "Node", "graph_node_added", "AFTER INSERT", "graph_node_added", "STATEMENT",

@@ -4,16 +4,18 @@ from django.db import migrations
 
 from apps.core.db.operations import DefineFunction
 
-# Counters first: an owner whose rows all have vectors costs one index entry.
+# Counters first for the active space: an owner whose rows all have vectors costs one index entry.
 WAITING = """
   SELECT c.principal_id FROM public.graph_corpus c
-  JOIN public.graph_embedder e ON e.state = 'active'
-  WHERE c.kind IN (1, 3) AND c.nodes > c.vectors AND EXISTS (
-    SELECT FROM public.graph_node n LEFT JOIN public.graph_vector v
-      ON v.principal_id = n.principal_id AND v.embedder_id = e.id AND v.node_id = n.id
-    WHERE n.principal_id = c.principal_id AND n.kind <> 'structural'
-      AND n.archived_at IS NULL AND n.superseded_at IS NULL
-      AND (v.node_id IS NULL OR v.state = 'failed' AND v.tries <= 5 AND v.next_try_at <= due))
+  WHERE c.kind IN (1, 3) AND c.nodes > 0
+    AND (c.nodes > c.vectors OR NOT EXISTS (
+      SELECT FROM public.graph_embedder e WHERE e.id = space AND e.state = 'active'))
+    AND EXISTS (
+      SELECT FROM public.graph_node n LEFT JOIN public.graph_vector v
+        ON v.principal_id = n.principal_id AND v.embedder_id = space AND v.node_id = n.id
+      WHERE n.principal_id = c.principal_id AND n.kind <> 'structural'
+        AND n.archived_at IS NULL AND n.superseded_at IS NULL
+        AND (v.node_id IS NULL OR v.state = 'failed' AND v.tries <= 5 AND v.next_try_at <= due))
   GROUP BY c.principal_id ORDER BY c.principal_id LIMIT most
 """
 
@@ -24,7 +26,7 @@ class Migration(migrations.Migration):
     operations = [
         DefineFunction(
             "graph_owners_to_embed",
-            "due timestamptz, most integer",
+            "space integer, due timestamptz, most integer",
             "SETOF uuid",
             WAITING,
             volatility="STABLE",

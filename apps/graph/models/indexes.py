@@ -88,6 +88,8 @@ class Corpus(Declared):
     row_policy = BULK
     retention: ClassVar[str] = "as long as the principal"
     erasure: ClassVar[str] = "delete"
+    # Deleting a node moves the statistics, and would make the row anew.
+    erasure_after: ClassVar[tuple[str, ...]] = ("graph.node",)
 
 
 class Embedder(Declared):

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from apps.core import clock
+from apps.graph.analyser import Analysed
 from apps.graph.digests import passage_digest, passage_text
 
 TEXT_MAX = 10_000
@@ -102,6 +103,7 @@ class Prepared:
     updated_at: datetime
     slug: str | None
     number: int | None
+    analysed: Analysed | None = None
 
 
 def prepare(index: int, item: PassageItem) -> Prepared:

@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -90,20 +91,49 @@ def write_passages(*, items: Sequence[PassageItem]) -> list[PassageResult]:
     the old row (`updated`, under a new node id). An item that is refused says why and sinks no other. At
     most `GROUP` items are indexed at once.
     """
-    identity = current_principal()
-    results: list[PassageResult | None] = [None] * len(items)
+    return write_prepared(batch=prepare_passages(items))
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Items after their checks: those to be stored, and the results of those refused."""
+
+    prepared: list[Prepared]
+    refused: list[PassageResult]
+
+
+def prepare_passages(items: Sequence[PassageItem], *, analyse: bool = False) -> Batch:
+    """Check and normalise items, and analyse them if asked; reads no row, so it needs no session."""
     prepared: list[Prepared] = []
+    refused: list[PassageResult] = []
     for index, item in enumerate(items):
         try:
             prepared.append(prepare(index, item))
         except ItemRefused as refusal:
-            results[index] = PassageResult(index, "error", error=refusal.code)
+            refused.append(PassageResult(index, "error", error=refusal.code))
+    if analyse:
+        _analyse(prepared)
+    return Batch(prepared, refused)
+
+
+def write_prepared(*, batch: Batch) -> list[PassageResult]:
+    """Store what was prepared, as `write_passages` does."""
+    identity = current_principal()
+    results = list(batch.refused)
     with transaction.atomic():
         lock_owner(identity.principal_id)
-        for group in _groups(prepared):
-            for result in _write_group(identity, group):
-                results[result.index] = result
-    return [result for result in results if result is not None]
+        for group in _groups(batch.prepared):
+            results += _write_group(identity, group)
+    return sorted(results, key=lambda result: result.index)
+
+
+def _analyse(prepared: Sequence[Prepared]) -> list[Analysed]:
+    """The terms of each text; what was analysed before is not again."""
+    waiting = [p for p in prepared if p.analysed is None]
+    texts = [(p.text, p.item.language) for p in waiting]
+    for p, analysed in zip(waiting, ANALYSER.documents(texts, configurations=installed()), strict=True):
+        p.analysed = analysed
+    return [p.analysed for p in prepared if p.analysed is not None]
 
 
 def _groups(prepared: Iterable[Prepared]) -> Iterator[list[Prepared]]:
@@ -174,7 +204,7 @@ def _is_same(p: Prepared, stored: Stored) -> bool:
 def _insert(identity: PrincipalIdentity, fresh: list[Prepared]) -> dict[int, UUID]:
     if not fresh:
         return {}
-    analysed = ANALYSER.documents([(p.text, p.item.language) for p in fresh], configurations=installed())
+    analysed = _analyse(fresh)
     first = _last_node_no(identity.principal_id) + 1
     ids = {p.index: uuid7() for p in fresh}
     rows = [

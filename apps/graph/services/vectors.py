@@ -100,9 +100,14 @@ class _Made:
     error: str | None = None
 
 
-def embed_missing(*, principal: PrincipalIdentity | UUID, batch: int = BATCH) -> Backfill:
-    """Give vectors to up to `batch` rows of a principal; outside of any session, for it may use the network."""
-    space = active()
+def embed_missing(
+    *, principal: PrincipalIdentity | UUID, batch: int = BATCH, space: Registered | None = None
+) -> Backfill:
+    """Give vectors to up to `batch` rows of a principal; outside of any session, for it may use the network.
+
+    `space` is the active one unless another is being filled beside it.
+    """
+    space = space or active()
     if space is None:
         return Backfill(error="embedder_not_active")
     with principal_session(principal) as identity:
@@ -111,7 +116,7 @@ def embed_missing(*, principal: PrincipalIdentity | UUID, batch: int = BATCH) ->
         return Backfill()
     made = _make(space, missing)
     with principal_session(identity):
-        _store(identity.principal_id, space.id, made)
+        _store(identity.principal_id, space, made)
     counts = Counter(one.state for one in made)
     error = next((one.error for one in made if one.error), None)
     more = len(missing) == batch and not counts["failed"]
@@ -144,14 +149,14 @@ def _make(space: Registered, missing: Sequence[Missing]) -> list[_Made]:
     return made + [_Made(node, "ready", vector) for (node, _), vector in zip(full, vectors, strict=True)]
 
 
-def _store(owner: UUID, embedder_id: int, made: Sequence[_Made]) -> None:
+def _store(owner: UUID, space: Registered, made: Sequence[_Made]) -> None:
     lock_owner(owner)
     now = clock.now()
     failed = [one.state == "failed" for one in made]
     tries = [one.node.tries + has_failed for one, has_failed in zip(made, failed, strict=True)]
     values: dict[str, Any] = {
         "owner": owner,
-        "embedder": embedder_id,
+        "embedder": space.id,
         "ids": [one.node.id for one in made],
         "digests": [one.node.digest for one in made],
         "vecs": [None if one.vector is None else _text(one.vector) for one in made],
@@ -168,7 +173,8 @@ def _store(owner: UUID, embedder_id: int, made: Sequence[_Made]) -> None:
     }
     with connection.cursor() as cursor:
         cursor.execute(_STORE, values)
-        for kind, count in cursor.fetchall():
+        counts = cursor.fetchall() if space.is_active else []
+        for kind, count in counts:
             change_statistics(owner, _CORPUS[kind], vectors=count)
 
 

@@ -1,10 +1,15 @@
-"""The registry of what an erasure deletes, from the models' declarations, in the order of deletion."""
+"""The registry of what an erasure deletes, from the models' declarations, in the order of deletion.
+
+A model whose rows are made anew by the deletion of others (statistics kept by a trigger) names those in
+`erasure_after = ("graph.node",)`, and is deleted behind them.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Final, Literal
 
+from django.apps import apps
 from django.core.exceptions import FieldDoesNotExist
 from django.db import connection, models
 
@@ -73,7 +78,7 @@ def _in_order(owned: list[type[models.Model]]) -> Iterator[type[models.Model]]:
     graph: TopologicalSorter[type[models.Model]] = TopologicalSorter()
     # By name first, so that the order does not change from one process to the next.
     for model in sorted(owned, key=lambda found: found._meta.label):
-        graph.add(model)
+        graph.add(model, *(apps.get_model(label) for label in getattr(model, "erasure_after", ())))
         for field in model._meta.local_fields:
             target = field.related_model
             if target in owned and target is not model:
