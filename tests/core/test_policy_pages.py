@@ -25,7 +25,6 @@ def scene() -> Any:
     workspace = factories.make_workspace()
     client = Client()
     client.force_login(factories.make_staff(workspace, "view_traces", "review_retention"))
-    row = StoredPolicy.objects.none()
     from apps.core.db.sessions import staff_session
 
     with staff_session(factories.make_staff(workspace, "view_traces")):

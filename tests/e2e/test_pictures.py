@@ -10,7 +10,7 @@ from tests.e2e import pages
 from tests.e2e.conftest import Scene
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "docs" / "pictures"
-VARIANTS = {"light": {}, "dark": {"dark": True}, "phone": {"width": 360}}
+VARIANTS: dict[str, dict[str, Any]] = {"light": {}, "dark": {"dark": True}, "phone": {"width": 360}}
 
 
 def _shown(scene: Scene) -> dict[str, str]:
