@@ -1,6 +1,7 @@
 """Answers where no view answers: problem documents for the API, Django's pages for everything else."""
 
 from django.http import HttpRequest, HttpResponse
+from django.template import loader
 from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
 
@@ -33,4 +34,8 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    return problem_response(Problem()) if is_api(request) else defaults.server_error(request)
+    """The page names the request, so that the log entry can be found; nothing of the error is shown."""
+    if is_api(request):
+        return problem_response(Problem())
+    context = {"request_id": str(getattr(request, "id", "") or "")}
+    return HttpResponse(loader.get_template("500.html").render(context), status=500)

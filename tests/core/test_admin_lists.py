@@ -137,7 +137,7 @@ def test_an_export_streams_every_row_of_the_filter_and_no_closed_column() -> Non
     workspace, user = _rows(1100)
     client = _client(user)
     answer = client.get(f"{LIST}export/?format=csv&q=token:row")
-    assert answer.streaming  # type: ignore[attr-defined]
+    assert answer.streaming
     assert "no-store" in answer["Cache-Control"]
     rows = list(csv.DictReader(io.StringIO(b"".join(answer.streaming_content).decode())))  # type: ignore[attr-defined]
     assert len(rows) == 1100

@@ -40,7 +40,9 @@ SECRET_QUERY = "how do we rotate the very secret signing keys"
 LONG_NAME = "n" * 200
 WATCH_CSP = """
 window.reports = [];
-document.addEventListener("securitypolicyviolation", (e) => window.reports.push(`${e.violatedDirective} ${e.blockedURI}`));
+document.addEventListener("securitypolicyviolation", (e) => {
+  window.reports.push(`${e.violatedDirective} ${e.blockedURI}`);
+});
 """
 
 

@@ -29,7 +29,8 @@ def objects(user: Any) -> list[str]:
     request.session = {}  # type: ignore[assignment]
     found: list[str] = []
     with staff_session(user):
-        for model, model_admin in admin.site._registry.items():
+        registry: dict[Any, Any] = admin.site._registry
+        for model, model_admin in registry.items():
             if not model_admin.has_view_permission(request):
                 continue
             meta = model._meta

@@ -35,7 +35,7 @@ def test_reading_twice_changes_nothing(scene: Scene, admin_connection: Any) -> N
     for url in _urls(scene):
         for _ in range(2):
             answer = client.get(url)
-            if answer.streaming:  # type: ignore[attr-defined]
+            if answer.streaming:
                 b"".join(answer.streaming_content)  # type: ignore[attr-defined]
             assert answer.status_code < 500, url
     assert _rows(admin_connection) == before

@@ -12,10 +12,12 @@ AXE = {
     "resultTypes": ["violations"],
 }
 WIDE = "[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && "
-WIDE += "!e.closest('.gv-scroll,.gv-region,[data-simplebar],.gv-sr,pre')).slice(0, 3).map(e => e.outerHTML.slice(0, 120))"
+WIDE += "!e.closest('.gv-scroll,.gv-region,[data-simplebar],.gv-sr,pre'))"
+WIDE += ".slice(0, 3).map(e => e.outerHTML.slice(0, 120))"
 UNREACHABLE = """
 [...document.querySelectorAll('[x-on\\\\:click], [onclick], [data-dialog], [data-copy], [data-menu], [aria-expanded]')]
-  .filter(e => e.checkVisibility() && !e.closest('a[href], button, input, select, textarea, summary, label, [tabindex="0"]'))
+  .filter(e => e.checkVisibility())
+  .filter(e => !e.closest('a[href], button, input, select, textarea, summary, label, [tabindex="0"]'))
   .map(e => e.outerHTML.slice(0, 160))
 """
 
@@ -62,7 +64,8 @@ def test_no_page_is_wider_than_the_screen(browser: Any, scene: Scene, width: int
         if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
             found[url] = page.evaluate(WIDE)
         tall = page.evaluate(
-            "[...document.querySelectorAll('#result_list tr.data-row')].some(r => r.getBoundingClientRect().height > 97)"
+            "[...document.querySelectorAll('#result_list tr.data-row')]"
+            ".some(r => r.getBoundingClientRect().height > 97)"
         )
         if tall:
             found[url] = "a list row is higher than 96 px"
@@ -227,7 +230,8 @@ def test_every_drawing_is_named_by_its_numbers_and_has_a_table(browser: Any, sce
         assert names
         assert all(any(c.isdigit() for c in name) or "not measured" in name for name in names), names
         drawn = page.evaluate(
-            "[...document.querySelectorAll('.gv-trend')].map(t => [!!t.querySelector('svg'), !!t.querySelector('table')])"
+            "[...document.querySelectorAll('.gv-trend')]"
+            ".map(t => [!!t.querySelector('svg'), !!t.querySelector('table')])"
         )
         assert all(has_table for has_svg, has_table in drawn if has_svg)
         lost = page.evaluate("[...document.querySelectorAll('svg text')].length")

@@ -77,12 +77,11 @@ class RevealQueries(BulkAction):
     def act(self, request: HttpRequest, obj: Any, data: dict[str, Any], preview: Preview) -> Done:
         shown = []
         for trace in self.selected(request):
-            text, entry = reveal(trace, data["reason"])
-            shown.append(
-                (ui.when(trace.recorded_at), ui.short_id(trace.pk, "trace id"), text, str(entry)[-7:])
-            )
-        line = "<dt>{} {}</dt><dd>{} <span class='gv-subtle'>audit …{}</span></dd>"
-        listed = format_html('<dl class="gv-stack">{}</dl>', format_html_join("", line, shown))
+            text = reveal(trace, data["reason"])
+            shown.append((ui.when(trace.recorded_at), ui.short_id(trace.pk, "trace id"), text))
+        listed = format_html(
+            '<dl class="gv-stack">{}</dl>', format_html_join("", "<dt>{} {}</dt><dd>{}</dd>", shown)
+        )
         return Done(f"{len(shown)} queries revealed by you at {clock.now():%H:%M:%S} UTC.", revealed=listed)
 
 
