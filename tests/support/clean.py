@@ -5,7 +5,13 @@ import os
 import psycopg
 from psycopg import sql
 
-KEEP = {"django_migrations", "django_content_type", "auth_permission", "graph_embedder", "operations_erasabletable"}
+KEEP = {
+    "django_migrations",
+    "django_content_type",
+    "auth_permission",
+    "graph_embedder",
+    "operations_erasabletable",
+}
 # Tables whose rows without a workspace were written by migrations.
 DEFAULTS = {"core_storedpolicy", "core_stored_policy"}
 

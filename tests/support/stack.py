@@ -23,7 +23,9 @@ from tests.support import ROOT
 PATIENCE = 120.0
 """Seconds; bounds a hang, asserts no speed."""
 # What the suite says of its own servers must not reach the platform under test.
-OF_THE_SUITE = re.compile(r"^(DATABASE_|MONITOR_DATABASE_|BROKER_URL|MEMORY_|PYTEST_|SECRET_KEY|DEMO|MAKE|MFLAGS)")
+OF_THE_SUITE = re.compile(
+    r"^(DATABASE_|MONITOR_DATABASE_|BROKER_URL|MEMORY_|PYTEST_|SECRET_KEY|DEMO|MAKE|MFLAGS)"
+)
 
 
 def outside() -> dict[str, str]:
@@ -93,9 +95,7 @@ class Stack:
     @contextmanager
     def admin(self) -> Iterator[httpx.Client]:
         """A browser without a screen, signed in as `admin`."""
-        with httpx.Client(
-            base_url=self.url, follow_redirects=True, timeout=60, trust_env=False
-        ) as client:
+        with httpx.Client(base_url=self.url, follow_redirects=True, timeout=60, trust_env=False) as client:
             client.get("/admin/login/")
             form = {
                 "username": "admin",
