@@ -35,7 +35,7 @@ class MemoryAdminSite(UnfoldAdminSite):
 
     def get_urls(self) -> list[URLPattern]:
         own = [path("workspace/", self.admin_view(self.choose), name="workspace")]
-        return own + super().get_urls()
+        return [*own, *super().get_urls()]
 
     def has_permission(self, request: HttpRequest) -> bool:
         return may_enter(request)

@@ -109,7 +109,8 @@ def _facts(rows: list[tuple[datetime, int, int | None]], now: datetime) -> ui.Fa
     searches = ui.count(len(last))
     if complete and earlier:
         change = 100 * (len(last) - earlier) / earlier
-        searches = SafeString(f"{searches} ({change:+.0f} %)".replace("-", ui.formats.MINUS))
+        words = f"{change:+.0f} %".replace("-", ui.formats.MINUS) if round(change) else "as the day before"
+        searches = SafeString(f"{searches} ({words})")
     used = sum(1 for _, _, stage in last if stage == 3)
     return ui.Facts(
         [

@@ -1,6 +1,7 @@
 """The suite runs as `memory_app` against a PostgreSQL of its own, migrated by `memory_owner`."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,6 @@ from typing import Any
 import hypothesis
 import psycopg
 import pytest
-from psycopg import sql
 
 from tests.support import server as servers
 
@@ -19,39 +19,23 @@ hypothesis.settings.register_profile("suite", deadline=None)
 hypothesis.settings.load_profile("suite")
 
 ROOT = Path(__file__).resolve().parent.parent
-TEMPLATE = "memory_template"
+DATABASE = "memory"
+VERSION = os.environ.get("MEMORY_TEST_POSTGRES", "18")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The controller starts the server and migrates the template; every worker copies it."""
-    worker = getattr(config, "workerinput", None)
-    if worker is None:
-        server = servers.start(os.environ.get("MEMORY_TEST_POSTGRES", "18"))
-        config.memory_server = server  # type: ignore[attr-defined]
-        _migrate_template(server)
-        os.environ["MEMORY_TEST_FOLDER"] = str(server.folder)
-    name = f"memory_{worker['workerid']}" if worker else "memory_main"
-    folder = Path(os.environ["MEMORY_TEST_FOLDER"])
-    server = servers.TestServer(folder, None)  # type: ignore[arg-type]
-    with psycopg.connect(server.url("memory_admin", "postgres"), autocommit=True) as admin:
-        admin.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(name)))
-        admin.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER memory_owner").format(
-                sql.Identifier(name), sql.Identifier(TEMPLATE)
-            )
-        )
-    copy_rights(server, name)
-    _set_urls(os.environ, server, name)
+    """One server is migrated; processes of xdist each start from a copy of its files."""
+    if hasattr(config, "workerinput"):
+        server = servers.copy_of(Path(os.environ["MEMORY_TEST_TEMPLATE"]), VERSION)
+    else:
+        server = servers.fresh(VERSION)
+        _migrate(server)
+        if getattr(config.option, "numprocesses", None):
+            server.halt(signal.SIGINT)
+            os.environ["MEMORY_TEST_TEMPLATE"] = str(server.folder)
+    config.memory_server = server  # type: ignore[attr-defined]
+    _set_urls(os.environ, server)
     _connect_django(os.environ["DATABASE_URL"])
-
-
-def copy_rights(server: servers.TestServer, database: str) -> None:
-    """A copy of a database does not copy the rights on the database itself."""
-    from apps.core.db.provision import database_statements
-
-    with psycopg.connect(server.url("memory_admin", database)) as admin:
-        for statement in database_statements(database):
-            admin.execute(statement)
 
 
 def _connect_django(url: str) -> None:
@@ -68,30 +52,30 @@ def _connect_django(url: str) -> None:
     connections.databases["default"].update(login(url, pooled=False))
 
 
-def _set_urls(environ: Any, server: servers.TestServer, database: str) -> None:
-    environ["DATABASE_URL"] = server.url("memory_app", database)
-    environ["DATABASE_OWNER_URL"] = server.url("memory_owner", database)
-    environ["DATABASE_ADMIN_URL"] = server.url("memory_admin", database)
-    environ["MONITOR_DATABASE_URL"] = server.url("memory_probe", database)
+def _set_urls(environ: Any, server: servers.TestServer) -> None:
+    environ["DATABASE_URL"] = server.url("memory_app", DATABASE)
+    environ["DATABASE_OWNER_URL"] = server.url("memory_owner", DATABASE)
+    environ["DATABASE_ADMIN_URL"] = server.url("memory_admin", DATABASE)
+    environ["MONITOR_DATABASE_URL"] = server.url("memory_probe", DATABASE)
 
 
-def _migrate_template(server: servers.TestServer) -> None:
+def _migrate(server: servers.TestServer) -> None:
     environ = dict(os.environ)
-    _set_urls(environ, server, TEMPLATE)
+    _set_urls(environ, server)
     environ["DATABASE_ADMIN_URL"] = server.url("memory_admin", "postgres")
     for command in (["provision_roles", "--apply"], ["migrate", "-v", "0"]):
         done = subprocess.run(
             [sys.executable, "manage.py", *command], cwd=ROOT, env=environ, capture_output=True, text=True
         )
         if done.returncode:
-            server.stop()
+            server.remove()
             pytest.exit(f"manage.py {command[0]} failed:\n{done.stdout}\n{done.stderr}", 3)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     server = getattr(config, "memory_server", None)
     if server is not None:
-        server.stop()
+        server.remove()
 
 
 @pytest.fixture(scope="session")

@@ -135,7 +135,8 @@ def _tls() -> ssl.SSLContext:
 def _read(answer: httpx.Response, max_bytes: int, deadline: float) -> bytes:
     chunks: list[bytes] = []
     size = 0
-    for chunk in answer.iter_bytes(16384):
+    # As they come: a chunk size would wait for a full chunk, and a slow sender would never meet the deadline.
+    for chunk in answer.iter_bytes():
         size += len(chunk)
         if size > max_bytes:
             raise OutboundFailed("too_large")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from apps.retrieval.candidates import Attributes
@@ -12,18 +12,18 @@ VERSIONED = frozenset({"doc", "diff"})
 THREADED = frozenset({"issue", "pull_request", "issue_comment", "pr_review", "pr_review_comment"})
 
 
-def fold_key(node: Attributes) -> tuple[str, ...]:
+def fold_key(node: Attributes) -> tuple[Any, ...]:
     """The entity of a node; where a part of the key is missing, the node itself."""
     if node.type in VERSIONED and node.repo and node.path:
-        return ("file", str(node.principal_id), node.repo, node.path)
+        return ("file", node.principal_id, node.repo, node.path)
     if node.type in THREADED and node.repo and node.number is not None:
-        return ("thread", str(node.principal_id), node.repo, str(node.number))
-    return ("node", str(node.id))
+        return ("thread", node.principal_id, node.repo, node.number)
+    return (node.id,)
 
 
 def fold(ranked: Iterable[Scored]) -> list[tuple[Scored, tuple[Scored, ...]]]:
     """(representative, others) in ranked order; the best-ranked row represents its entity even if older."""
-    groups: dict[tuple[str, ...], list[Scored]] = {}
+    groups: dict[tuple[Any, ...], list[Scored]] = {}
     for row in ranked:
         groups.setdefault(fold_key(row.candidate.node), []).append(row)
     return [(rows[0], tuple(rows[1:])) for rows in groups.values()]

@@ -8,4 +8,5 @@ from .database import *
 from .logging import *
 from .operations import *
 from .security import *
+from .static import *
 from .unfold import *

@@ -1,10 +1,219 @@
-"""A running installation, shared by the tests that only use it."""
+"""A real browser before real pages. Skipped, with the reason, where there is no Chromium."""
 
-from collections.abc import Iterator
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
 
 import pytest
+from django.contrib.auth.models import User
+from django.test import Client
 
+from apps.accounts.grants import GRANTS, GROUPS
+from apps.accounts.models import ApiToken, Workspace
+from apps.core import clock
+from apps.core.db.identity import PrincipalIdentity
+from apps.core.db.sessions import principal_session, staff_session
+from apps.core.ids import uuid7
+from apps.feedback.services.outcomes import Outcome, record_outcome
+from apps.operations import alarms, holds
+from apps.operations.models import Destination, Job, JobRun
+from apps.retrieval.schemas import Provenance
+from apps.traces.models import ReceiptKind
+from tests.support import factories
 from tests.support.stack import Stack, running_stack
+from tests.support.traces import climb, graph_row, issue, page, ranked, save, source_of, walk
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+# Must not be in any byte of a page before it is revealed.
+SECRET_QUERY = "how do we rotate the very secret signing keys"
+LONG_NAME = "n" * 200
+WATCH_CSP = """
+window.reports = [];
+document.addEventListener("securitypolicyviolation", (e) => window.reports.push(`${e.violatedDirective} ${e.blockedURI}`));
+"""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium on this machine (apt-get install chromium)")
+    from playwright.sync_api import sync_playwright
+
+    # Playwright's own loop runs in this thread; the rows of a scene are made beside it.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield browser
+        browser.close()
+    os.environ.pop("DJANGO_ALLOW_ASYNC_UNSAFE", None)
+
+
+@dataclass
+class Scene:
+    """A workspace with something of everything, a person who holds every grant, and a superuser."""
+
+    workspace: Workspace
+    superuser: User
+    everything: User
+    principal: PrincipalIdentity
+    trace: UUID
+    confirmation: str
+    objects: dict[str, Any] = field(default_factory=dict)
+
+    def client(self, user: User) -> Client:
+        client = Client()
+        client.force_login(user)
+        return client
+
+
+@pytest.fixture
+def scene(transactional_db: None, settings: Any) -> Scene:
+    settings.ROOT_URLCONF = "tests.e2e.urls"
+    return make_scene()
+
+
+def make_scene() -> Scene:
+    world = factories.make_world()
+    everything = factories.make_staff(world.workspace, *GRANTS)
+    trace, confirmation = _traces(world.principal)
+    factories.make_token(world.principal, "search", "feedback", superuser=world.superuser)
+    factories.make_principal(world.workspace, f"oidc:login.example.org/{'r' * 120}#{'s' * 60}")
+    _operations(world.workspace, world.superuser, everything, trace)
+    return Scene(world.workspace, world.superuser, everything, world.principal, trace, confirmation)
+
+
+def _nameless() -> Provenance:
+    return Provenance("acme/app", "issue", None, "2026-01-02T03:04:05Z")
+
+
+def _features(at: int) -> dict[str, Any]:
+    values = {
+        "semantic": 0.9,
+        "lexical": 0.5,
+        "graph": 0.2,
+        "recency": 0.4,
+        "salience": 0.3,
+        "confidence": 0.8,
+    }
+    return {"features": values, "adjustments": [{"kind": "epistemic", "coefficient": 0.9}] if at == 1 else []}
+
+
+def _traces(principal: PrincipalIdentity) -> tuple[UUID, str]:
+    """A partial one with a confirmed outcome, a zero hit, one with 300 sources of long names."""
+    start = clock.now()
+    with clock.frozen(start - timedelta(hours=2)), principal_session(principal):
+        many = [ranked(page(f"{LONG_NAME[:180]}-{at}"), at, components=_features(at)) for at in range(290)]
+        save(many, query=SECRET_QUERY)
+        save([], query=SECRET_QUERY)
+    with clock.frozen(start - timedelta(hours=1)), principal_session(principal):
+        rows = [ranked(issue(at + 1), at, score=0.8 / (at + 1), components=_features(at)) for at in range(9)]
+        rows[3] = ranked(_nameless(), 3, score=0.2)
+        saved = save([*rows, graph_row(page("c"), [walk("a", "b", "c")])], query=SECRET_QUERY)
+        source = source_of(page("c"))
+        climb(saved.id, source)
+        outcome = Outcome(ReceiptKind.CONFIRMED, "fix verified", source_ids=(source,))
+        receipt = record_outcome(trace_id=saved.id, idempotency_key="c1", outcome=outcome)
+    return saved.id, str(receipt["receipt_id"])
+
+
+def _operations(workspace: Workspace, superuser: User, staff: User, trace: UUID) -> None:
+    now = clock.now()
+    alarms.raise_alarm(source="traces.expire", reason="overdue", details={"seconds": 4100})
+    alarms.raise_alarm(source="feedback.verify_ledger", reason="ledger_drift", workspace=workspace.pk)
+    for name in ("traces.expire", "operations.watch"):
+        Job.objects.create(name=name, known_since=now, last_success_at=now)
+    for at in range(30):
+        began = now - timedelta(hours=at)
+        failed = at % 7 == 3
+        JobRun.objects.create(
+            id=uuid7(),
+            name="traces.expire",
+            lease_key="traces.expire",
+            asked_at=began,
+            started_at=began,
+            finished_at=began + timedelta(seconds=2),
+            lease_expires_at=began + timedelta(minutes=1),
+            outcome="failed" if failed else "succeeded",
+            code="OperationalError" if failed else "",
+            counts={"deleted": at},
+        )
+    with staff_session(staff):
+        Destination.objects.create(
+            workspace=workspace,
+            name="Pager",
+            kind="webhook",
+            address=f"https://pager.example.org/{'x' * 200}",
+        )
+        holds.place(
+            workspace_id=workspace.pk,
+            reference="case 41",
+            reason="asked for by counsel",
+            items=[("traces.trace", trace)],
+        )
+    with staff_session(superuser):
+        ApiToken.objects.filter(name="test").update(expires_at=now + timedelta(days=3))
+
+
+OpenPage = Callable[..., Any]
+
+
+@pytest.fixture
+def browser(chromium: Any, live_server: Any, scene: Scene) -> Iterator[OpenPage]:
+    """`browser(user=None, dark=False, width=1440, script=True)` gives a page that is signed in and watched."""
+    contexts: list[Any] = []
+
+    def open_page(
+        user: User | None = None, *, dark: bool = False, width: int = 1440, script: bool = True, **more: Any
+    ) -> Any:
+        context = chromium.new_context(
+            base_url=live_server.url,
+            viewport={"width": width, "height": 900},
+            color_scheme="dark" if dark else "light",
+            java_script_enabled=script,
+            **more,
+        )
+        contexts.append(context)
+        if user is not None:
+            cookie = scene.client(user).cookies["sessionid"].value
+            context.add_cookies([{"name": "sessionid", "value": cookie, "url": live_server.url}])
+        if script:
+            context.add_init_script(WATCH_CSP)
+        opened = context.new_page()
+        opened.problems = []
+        opened.on("console", lambda m: _note(opened, m))
+        opened.on("pageerror", lambda error: opened.problems.append(str(error)))
+        return opened
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def _note(opened: Any, message: Any) -> None:
+    # The answer to a refused form is a status of its own, which the console repeats.
+    if message.type == "error" and "Failed to load resource" not in message.text:
+        opened.problems.append(message.text)
+
+
+def groups() -> tuple[str, ...]:
+    return tuple(GROUPS)
 
 
 @pytest.fixture(scope="session")

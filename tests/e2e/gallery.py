@@ -130,7 +130,7 @@ def values() -> ui.Facts:
 
 
 def marks() -> SafeString:
-    tones = [
+    tones: list[tuple[ui.Tone, str]] = [
         ("ok", "applied"),
         ("warn", "partial 2"),
         ("bad", "drift"),
@@ -140,7 +140,7 @@ def marks() -> SafeString:
     ]
     return SafeString(
         '<div class="gv-row-of">' + "".join(str(ui.Mark(tone, text)) for tone, text in tones) + "</div>"
-    )  # type: ignore[arg-type]
+    )
 
 
 def steps() -> ui.Checklist:
@@ -176,7 +176,7 @@ def sections() -> list[SimpleNamespace]:
     runs = [
         ui.Run(("ok", "ok", "failed", "missed", "ok")[at % 5], f"run {at}", "#" if at % 2 else "")
         for at in range(24)
-    ]  # type: ignore[arg-type]
+    ]
     document = {
         "mode": "search",
         "window": None,
@@ -196,7 +196,7 @@ def sections() -> list[SimpleNamespace]:
                     for tone in ("ok", "warn", "bad", "run", "held")
                 )
             ),
-        ),  # type: ignore[arg-type]
+        ),
         _section("Sources", SafeString(f"{sources()}{ui.FeatureKey()}"), "10 of 12 recorded"),
         _section("Trends", trends()),
         _section("Paths", ui.PathDrawing(paths, "acme/app"), "strength is not relevance"),

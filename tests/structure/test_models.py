@@ -15,7 +15,6 @@ from apps.core.db.roles import LIBRARY_TABLES, declaration, managed_models
 from apps.core.db.rowpolicy import OwnerPolicy, Unowned
 from apps.core.models import Declared
 from apps.operations.erasure.rules import is_owned, rule_of, rules
-from tests.conftest import TEMPLATE
 
 pytestmark = pytest.mark.django_db
 
@@ -124,40 +123,32 @@ def test_the_policies_of_the_database_are_those_declared(admin_connection) -> No
     assert policy_faults(admin_connection) == []
 
 
-@pytest.fixture(scope="module")
-def copy() -> Iterator["psycopg.Connection[Any]"]:
-    """A copy of the migrated database, to be broken."""
-    admin = os.environ["DATABASE_ADMIN_URL"]
-    name = f"memory_mutant_{os.getpid()}"
-    with psycopg.connect(admin, dbname="postgres", autocommit=True) as server:
-        server.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(TEMPLATE))
-        )
-        try:
-            with psycopg.connect(admin, dbname=name) as connection:
-                yield connection
-        finally:
-            server.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
+@pytest.fixture
+def broken() -> Iterator["psycopg.Connection[Any]"]:
+    """The administrator in a transaction that is rolled back, to break things in."""
+    with psycopg.connect(os.environ["DATABASE_ADMIN_URL"]) as connection:
+        yield connection
+        connection.rollback()
 
 
 @pytest.mark.parametrize(("table", "policy"), sorted(_declared()), ids="/".join)
-def test_with_any_one_policy_dropped_the_comparison_fails(copy, table, policy) -> None:
-    assert policy_faults(copy) == []
-    copy.execute(sql.SQL("DROP POLICY {} ON {}").format(sql.Identifier(policy), sql.Identifier(table)))
-    assert policy_faults(copy) == [f"{table}: {policy} is missing or another"]
-    copy.rollback()
+def test_with_any_one_policy_dropped_the_comparison_fails(broken, table, policy) -> None:
+    assert policy_faults(broken) == []
+    broken.execute(sql.SQL("DROP POLICY {} ON {}").format(sql.Identifier(policy), sql.Identifier(table)))
+    assert policy_faults(broken) == [f"{table}: {policy} is missing or another"]
+    broken.rollback()
 
 
-def test_with_row_security_off_or_a_policy_too_many_it_fails_too(copy) -> None:
+def test_with_row_security_off_or_a_policy_too_many_it_fails_too(broken) -> None:
     table = OWNED[0]._meta.db_table
     for change in (
         f'ALTER TABLE "{table}" NO FORCE ROW LEVEL SECURITY',
         f'ALTER TABLE "{table}" DISABLE ROW LEVEL SECURITY',
         f'CREATE POLICY everyone ON "{table}" FOR SELECT TO memory_api USING (true)',
     ):
-        copy.execute(change)
-        assert len(policy_faults(copy)) == 1
-        copy.rollback()
+        broken.execute(change)
+        assert len(policy_faults(broken)) == 1
+        broken.rollback()
 
 
 # Keys.

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from apps.sources.identity import identify
-
 from apps.core import clock
 from apps.core.ids import uuid7
 from apps.retrieval.schemas import Provenance
+from apps.sources.identity import identify
 from apps.traces.paths import Edge, PageNode, Path
 from apps.traces.recording import ReturnedRow, record
 from apps.traces.schemas import UseEntry

@@ -11,7 +11,7 @@ from django.contrib.admin.options import IS_POPUP_VAR, ShowFacets
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import ForeignKey, Model, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from unfold.admin import ModelAdmin as UnfoldModelAdmin
@@ -112,7 +112,8 @@ class ModelAdmin(UnfoldModelAdmin):
         joined = self.list_select_related if isinstance(self.list_select_related, list | tuple) else ()
         rows = super().get_queryset(request)
         # Joined here and not only in lists: a row fetched by its key alone would ask for closed columns, too.
-        return (rows.select_related(*joined) if joined else rows).defer(*self.closed_columns())
+        joined_rows = rows.select_related(*joined) if joined else rows
+        return joined_rows.defer(*self.closed_columns())  # type: ignore[no-any-return]
 
     def list_rows(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         """The rows of a list: those of the current workspace."""
@@ -129,7 +130,7 @@ class ModelAdmin(UnfoldModelAdmin):
         for lookup in joined:
             related = self.model
             for part in lookup.split("__"):
-                related = related._meta.get_field(part).related_model  # type: ignore[assignment]
+                related = related._meta.get_field(part).related_model
             names += [f"{lookup}__{name}" for name in getattr(related, "raw_text", ())]
         return names
 
@@ -185,7 +186,9 @@ class ModelAdmin(UnfoldModelAdmin):
             raise Http404
         context = {"title": self.object_title(obj), "audit": audit_trail(obj)}
         context["actions"] = ui.ActionRow(self.action_buttons(request, obj))
-        return super().change_view(request, object_id, form_url, context | (extra_context or {}))
+        return super().change_view(  # type: ignore[no-any-return]
+            request, object_id, form_url, context | (extra_context or {})
+        )
 
     def page_view(self, request: HttpRequest, object_id: str) -> TemplateResponse:
         """The page of one object. Hidden and absent are one answer."""
@@ -194,7 +197,7 @@ class ModelAdmin(UnfoldModelAdmin):
         obj = self.get_object(request, unquote(object_id))
         if obj is None or not self.has_view_permission(request, obj):
             raise Http404
-        request.current_app = self.admin_site.name  # type: ignore[attr-defined]
+        request.current_app = self.admin_site.name
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
@@ -268,13 +271,17 @@ class ModelAdmin(UnfoldModelAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         stem = f"{self.opts.app_label}_{self.opts.model_name}"
+
         # The marks of own_transactions must be on what is resolved, so the method is wrapped before admin_view.
-        export: Callable[..., HttpResponse] = own_transactions(lambda request: self.export_view(request))  # type: ignore[arg-type,return-value]
+        def export_list(request: HttpRequest) -> HttpResponseBase:
+            return self.export_view(request)
+
+        export: Callable[..., Any] = own_transactions(export_list)
         own = [path("export/", self.admin_site.admin_view(export), name=f"{stem}_export")]
         for action in self.governed:
             view = self.admin_site.admin_view(action.as_view(model_admin=self))
             own.append(path(action.path, view, name=f"{stem}_{action.name}"))
-        return own + super().get_urls()
+        return [*own, *super().get_urls()]
 
 
 def _is_superuser(request: HttpRequest) -> bool:

@@ -151,9 +151,10 @@ class ReverseOutcome(GovernedAction):
     def get_object(self, request: HttpRequest, object_id: str = "", **kwargs: Any) -> Any:
         trace = super().get_object(request, object_id)
         receipts = ActionReceipt.objects.defer("reason").filter(trace_id=trace.pk, kind=ReceiptKind.CONFIRMED)
-        self.receipt = receipts.filter(pk=kwargs["receipt_id"]).first()
-        if self.receipt is None:
+        found = receipts.filter(pk=kwargs["receipt_id"]).first()
+        if found is None:
             raise Http404
+        self.receipt: ActionReceipt = found
         return trace
 
     def heading(self, obj: Any) -> str:

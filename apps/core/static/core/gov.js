@@ -1,5 +1,4 @@
-/* Behaviour of the staff pages: theme, copy, menus, dialogs of governed actions, keys, polling, countdowns.
-	Loaded in the head and at once, so that the theme is set before the first paint. No framework. */
+/* Behaviour of the staff pages. Loaded at once: the theme is set before the first paint. */
 (() => {
 	"use strict";
 	const root = document.documentElement;
@@ -9,7 +8,6 @@
 	const write = (key, value) => { try { localStorage.setItem(key, JSON.stringify(value)); } catch { } };
 	const say = (text) => { const live = $("#gv-live"); if (live) live.textContent = text; };
 
-	// Theme
 	const system = matchMedia("(prefers-color-scheme: dark)");
 	const theme = () => read("adminTheme") || "auto";
 	const paint = () => {
@@ -170,7 +168,6 @@
 		$$("[data-poll]", within).forEach(poll);
 	};
 
-	// Keys
 	const keysOn = () => read("govKeys") !== false;
 	const rows = () => $$("#result_list tr.data-row, .gv-records tr.gv-row");
 	const move = (by) => {

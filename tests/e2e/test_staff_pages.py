@@ -1,0 +1,250 @@
+"""Every staff page in a real browser: accessible, narrow, by keyboard, without script, in its own policy."""
+
+from typing import Any
+
+import pytest
+
+from tests.e2e import pages
+from tests.e2e.conftest import SECRET_QUERY, Scene
+
+AXE = {
+    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+    "resultTypes": ["violations"],
+}
+WIDE = "[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && "
+WIDE += "!e.closest('.gv-scroll,.gv-region,[data-simplebar],.gv-sr,pre')).slice(0, 3).map(e => e.outerHTML.slice(0, 120))"
+UNREACHABLE = """
+[...document.querySelectorAll('[x-on\\\\:click], [onclick], [data-dialog], [data-copy], [data-menu], [aria-expanded]')]
+  .filter(e => e.checkVisibility() && !e.closest('a[href], button, input, select, textarea, summary, label, [tabindex="0"]'))
+  .map(e => e.outerHTML.slice(0, 160))
+"""
+
+
+def _axe(page: Any) -> list[str]:
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page, options=AXE).response["violations"]
+    return [f"{v['id']}: {v['nodes'][0]['html'][:160]} ({len(v['nodes'])})" for v in found]
+
+
+def _every(scene: Scene) -> list[str]:
+    trace = f"/admin/traces/trace/{scene.trace}/"
+    return [*pages.every(scene.everything), f"{trace}change/", f"{trace}reverse/{scene.confirmation}/"]
+
+
+def _only(scene: Scene, user: Any) -> list[str]:
+    """Pages that look different to a superuser: where accounts are managed."""
+    return [url for url in pages.every(user) if "/accounts/" in url or "/auth/" in url]
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_every_page_is_accessible_and_silent(browser: Any, scene: Scene, dark: bool) -> None:
+    found: dict[str, Any] = {}
+    for user in (scene.everything, scene.superuser):
+        page = browser(user, dark=dark)
+        for url in _every(scene) if user is scene.everything else _only(scene, user):
+            answer = page.goto(url)
+            page.wait_for_load_state()
+            assert answer.status < 500, url
+            problems = [*_axe(page), *page.problems, *page.evaluate("window.reports")]
+            page.problems.clear()
+            if problems:
+                found[url] = problems
+    assert not found
+
+
+@pytest.mark.parametrize("width", [360, 320])
+def test_no_page_is_wider_than_the_screen(browser: Any, scene: Scene, width: int) -> None:
+    found: dict[str, Any] = {}
+    page = browser(scene.everything, width=width)
+    for url in _every(scene):
+        page.goto(url)
+        if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+            found[url] = page.evaluate(WIDE)
+        tall = page.evaluate(
+            "[...document.querySelectorAll('#result_list tr.data-row')].some(r => r.getBoundingClientRect().height > 97)"
+        )
+        if tall:
+            found[url] = "a list row is higher than 96 px"
+    assert not found
+
+
+def test_everything_that_can_be_clicked_can_be_reached(browser: Any, scene: Scene) -> None:
+    found: dict[str, Any] = {}
+    for width in (1440, 360):
+        page = browser(scene.everything, width=width)
+        for url in _every(scene):
+            page.goto(url)
+            if lost := page.evaluate(UNREACHABLE):
+                found[f"{url} {width}"] = lost
+    assert not found
+
+
+def test_the_skip_link_is_first_and_focus_is_always_seen(browser: Any, scene: Scene) -> None:
+    page = browser(scene.everything)
+    page.goto(f"/admin/traces/trace/{scene.trace}/change/")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "gv-skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        seen = page.evaluate(
+            "(() => { const e = document.activeElement; if (e === document.body) return true;"
+            "const s = getComputedStyle(e); return s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) >= 2 })()"
+        )
+        assert seen, page.evaluate("document.activeElement.outerHTML.slice(0, 200)")
+
+
+def test_menus_open_by_key_and_give_the_focus_back(browser: Any, scene: Scene) -> None:
+    page = browser(scene.everything)
+    page.goto("/admin/")
+    menu = page.locator(".gv-user")
+    menu.focus()
+    page.keyboard.press("Enter")
+    assert menu.get_attribute("aria-expanded") == "true"
+    page.get_by_role("button", name="Dark").press("Enter")
+    assert page.evaluate("document.documentElement.classList.contains('dark')")
+    page.keyboard.press("Escape")
+    assert menu.get_attribute("aria-expanded") == "false"
+    assert page.evaluate("document.activeElement.classList.contains('gv-user')")
+    page.reload()
+    assert page.evaluate("document.documentElement.classList.contains('dark')")
+
+
+def test_single_keys_act_and_can_be_switched_off(browser: Any, scene: Scene) -> None:
+    page = browser(scene.everything)
+    page.goto("/admin/")
+    page.keyboard.press("?")
+    assert page.locator("#gv-keys").evaluate("d => d.open")
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("t")
+    page.wait_for_url("**/admin/traces/trace/")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/change/**")
+    page.evaluate("localStorage.setItem('govKeys', 'false')")
+    page.keyboard.press("?")
+    assert not page.locator("#gv-keys").evaluate("d => d.open")
+
+
+def test_a_reversal_is_done_without_a_mouse(browser: Any, scene: Scene) -> None:
+    page = browser(scene.everything)
+    page.goto(f"/admin/traces/trace/{scene.trace}/change/")
+    opener = page.get_by_role("link", name="Reverse…")
+    opener.focus()
+    page.keyboard.press("Enter")
+    dialog = page.locator("#gv-dialog")
+    dialog.get_by_text("Touches 2 edges").wait_for()
+    assert page.evaluate("document.activeElement.name") == "reason"
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.textContent") == "Reverse…"
+    page.keyboard.press("Enter")
+    dialog.get_by_text("Touches 2 edges").wait_for()
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        inside = page.evaluate(
+            "document.activeElement.closest('#gv-dialog') !== null || document.activeElement === document.body"
+        )
+        assert inside
+    page.locator("#gv-dialog textarea").focus()
+    page.keyboard.type("was another step")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.get_by_text("Reversed 2 credits.").wait_for()
+    assert page.evaluate("document.activeElement.textContent").startswith("✓")
+    assert page.get_by_role("link", name="Reverse…").count() == 0
+    assert page.get_by_text("corrected, −").count() == 1
+
+
+def test_a_stale_dialog_stays_keeps_the_reason_and_shows_the_difference(browser: Any, scene: Scene) -> None:
+    url = f"/admin/traces/trace/{scene.trace}/change/"
+    first, second = browser(scene.everything), browser(scene.everything)
+    for page in (first, second):
+        page.goto(url)
+        page.get_by_role("link", name="Reverse…").click()
+        page.locator("#gv-dialog textarea").fill("was another step")
+    first.locator("#gv-dialog button[type=submit]").click()
+    first.get_by_text("Reversed 2 credits.").wait_for()
+    second.locator("#gv-dialog button[type=submit]").click()
+    second.get_by_text("Since you opened this it has changed").wait_for()
+    assert second.locator("#gv-dialog textarea").input_value() == "was another step"
+    assert second.locator("#gv-dialog .differs").count() == 2
+
+
+def test_a_query_is_shown_in_one_answer_and_closed_by_a_reload(browser: Any, scene: Scene) -> None:
+    page = browser(scene.everything)
+    page.goto(f"/admin/traces/trace/{scene.trace}/change/")
+    assert SECRET_QUERY not in page.content()
+    page.get_by_role("link", name="Reveal…").click()
+    page.locator("#gv-dialog textarea").fill("support case")
+    page.locator("#gv-dialog button[type=submit]").click()
+    page.locator("#query").get_by_text(SECRET_QUERY).wait_for()
+    assert page.get_by_text("Revealed by you at").count() == 1
+    page.reload()
+    assert SECRET_QUERY not in page.content()
+
+
+def test_pages_can_be_read_without_script(browser: Any, scene: Scene) -> None:
+    page = browser(scene.everything, script=False)
+    for url in pages.every(scene.everything):
+        page.goto(url)
+        assert page.locator("main").is_visible(), url
+        assert (
+            page.locator("#command-results").count() == 0
+            or not page.locator("#search-input-command").is_visible()
+        )
+    page.goto(f"/admin/traces/trace/{scene.trace}/reveal/")
+    page.locator("textarea").fill("support case")
+    page.locator("button[type=submit].primary").click()
+    assert page.get_by_text(SECRET_QUERY).is_visible()
+
+
+def test_sign_in_works_without_script_under_the_strict_policy(browser: Any, scene: Scene) -> None:
+    page = browser(None, script=False)
+    answer = page.goto("/admin/login/?next=/admin/operations/alarm/")
+    assert "unsafe" not in answer.headers["content-security-policy"]
+    page.get_by_label("Username").fill(scene.everything.username)
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_role("button", name="Sign in").click()
+    assert page.get_by_role("alert").is_visible()
+    page.get_by_label("Username").fill(scene.everything.username)
+    page.get_by_label("Password").fill("a-long-password")
+    page.get_by_role("button", name="Sign in").click()
+    assert page.url.endswith("/admin/operations/alarm/")
+
+
+def test_every_drawing_is_named_by_its_numbers_and_has_a_table(browser: Any, scene: Scene) -> None:
+    page = browser(scene.everything)
+    for url in ("/admin/", pages.GALLERY, f"/admin/traces/trace/{scene.trace}/change/"):
+        page.goto(url)
+        names = page.evaluate(
+            "[...document.querySelectorAll('svg[role=img]')].map(s => s.getAttribute('aria-label') || '')"
+        )
+        assert names
+        assert all(any(c.isdigit() for c in name) or "not measured" in name for name in names), names
+        drawn = page.evaluate(
+            "[...document.querySelectorAll('.gv-trend')].map(t => [!!t.querySelector('svg'), !!t.querySelector('table')])"
+        )
+        assert all(has_table for has_svg, has_table in drawn if has_svg)
+        lost = page.evaluate("[...document.querySelectorAll('svg text')].length")
+        assert lost == 0
+
+
+def test_under_forced_colours_segments_keep_an_outline(browser: Any, scene: Scene) -> None:
+    page = browser(scene.everything, forced_colors="active")
+    page.goto(pages.GALLERY)
+    width = page.evaluate("getComputedStyle(document.querySelector('.gv-bar rect.seg')).strokeWidth")
+    assert width == "1px"
+
+
+def test_a_page_asks_for_nothing_from_elsewhere(browser: Any, scene: Scene, live_server: Any) -> None:
+    page = browser(scene.everything)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto("/admin/")
+    assert all(url.startswith((live_server.url, "data:", "blob:")) for url in asked)
+    assert not [url for url in asked if "chart" in url]
