@@ -21,7 +21,9 @@ bench: venv-dev
 	@exec $(PY) -m benchmarks
 
 docs: venv-dev
-	@exec $(PY) -m scripts.check_docs
+	@$(PY) -m scripts.check_docs
+	@$(PY) -m mkdocs build --quiet --strict
+	@echo "site/index.html"
 
 requirements: venv-dev
 	@scripts/compile_requirements

@@ -1,4 +1,4 @@
-"""`make docs`: writes the reference pages that the code knows best, then checks every link between pages."""
+"""First half of `make docs`: writes the reference pages that the code knows best, and checks every link."""
 
 import os
 import re
@@ -12,7 +12,7 @@ LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?P<target>[^)\s#]+)(?:#[^)]*)?\)|!\[[^\]]
 
 def main() -> int:
     _write_reference()
-    broken = [fault for page in _pages() for fault in _broken_links(page)]
+    broken = [fault for page in _pages() for fault in broken_links(page)]
     for fault in broken:
         print(fault, file=sys.stderr)
     print(f"{len(_pages())} pages, {len(broken)} broken links.")
@@ -37,7 +37,7 @@ def _pages() -> list[Path]:
     return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
-def _broken_links(page: Path) -> list[str]:
+def broken_links(page: Path) -> list[str]:
     """Links to files that are not there; those to other places are not followed."""
     faults = []
     for match in LINK.finditer(page.read_text(encoding="utf-8")):
