@@ -7,72 +7,143 @@ import apps.core.ids
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('accounts', '0004_find_issuers_with_scopes'),
-        ('operations', '0004_held_objects_of_a_kind'),
+        ("accounts", "0004_find_issuers_with_scopes"),
+        ("operations", "0004_held_objects_of_a_kind"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='ErasableTable',
+            name="ErasableTable",
             fields=[
-                ('name', models.CharField(max_length=63, primary_key=True, serialize=False)),
-                ('label', models.CharField(help_text='The model, which is also a kind of holds.', max_length=100)),
-                ('owner_column', models.CharField(max_length=63)),
-                ('key_column', models.CharField(blank=True, help_text='Its uuid key, where it has one.', max_length=63)),
-                ('rule', models.CharField(help_text='delete or cascade', max_length=7)),
-                ('position', models.PositiveIntegerField(help_text='Order of deletion.')),
+                ("name", models.CharField(max_length=63, primary_key=True, serialize=False)),
+                (
+                    "label",
+                    models.CharField(help_text="The model, which is also a kind of holds.", max_length=100),
+                ),
+                ("owner_column", models.CharField(max_length=63)),
+                (
+                    "key_column",
+                    models.CharField(blank=True, help_text="Its uuid key, where it has one.", max_length=63),
+                ),
+                ("rule", models.CharField(help_text="delete or cascade", max_length=7)),
+                ("position", models.PositiveIntegerField(help_text="Order of deletion.")),
             ],
             options={
-                'verbose_name': 'erasable table',
+                "verbose_name": "erasable table",
             },
         ),
         migrations.CreateModel(
-            name='ErasureCertificate',
+            name="ErasureCertificate",
             fields=[
-                ('id', models.UUIDField(default=apps.core.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('version', models.PositiveSmallIntegerField(default=1)),
-                ('scope', models.CharField(choices=[('all', 'All'), ('journal', 'Journal'), ('one', 'One')], default='all', max_length=8)),
-                ('actor', models.CharField(choices=[('owner', 'Owner'), ('staff', 'Staff'), ('replay', 'Replay')], max_length=8)),
-                ('status', models.CharField(choices=[('running', 'Running'), ('incomplete', 'Incomplete'), ('complete', 'Complete')], default='running', max_length=10)),
-                ('reason_code', models.CharField(blank=True, help_text='Why it is incomplete.', max_length=40)),
-                ('requested_at', models.DateTimeField()),
-                ('fence_at', models.DateTimeField()),
-                ('completed_at', models.DateTimeField(null=True)),
-                ('tables', models.JSONField(default=list, help_text='Per table: found, deleted, remaining.')),
-                ('export_copies', models.JSONField(default=list, help_text='Outstanding copies: expires_at and custodian class.')),
-                ('backup_days', models.PositiveIntegerField(help_text='Declared horizon of backups.', null=True)),
-                ('audit_entry_id', models.UUIDField(null=True)),
-                ('checksum', models.CharField(blank=True, max_length=64)),
-                ('workspace', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='accounts.workspace')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=apps.core.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("version", models.PositiveSmallIntegerField(default=1)),
+                (
+                    "scope",
+                    models.CharField(
+                        choices=[("all", "All"), ("journal", "Journal"), ("one", "One")],
+                        default="all",
+                        max_length=8,
+                    ),
+                ),
+                (
+                    "actor",
+                    models.CharField(
+                        choices=[("owner", "Owner"), ("staff", "Staff"), ("replay", "Replay")], max_length=8
+                    ),
+                ),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("running", "Running"),
+                            ("incomplete", "Incomplete"),
+                            ("complete", "Complete"),
+                        ],
+                        default="running",
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "reason_code",
+                    models.CharField(blank=True, help_text="Why it is incomplete.", max_length=40),
+                ),
+                ("requested_at", models.DateTimeField()),
+                ("fence_at", models.DateTimeField()),
+                ("completed_at", models.DateTimeField(null=True)),
+                ("tables", models.JSONField(default=list, help_text="Per table: found, deleted, remaining.")),
+                (
+                    "export_copies",
+                    models.JSONField(
+                        default=list, help_text="Outstanding copies: expires_at and custodian class."
+                    ),
+                ),
+                (
+                    "backup_days",
+                    models.PositiveIntegerField(help_text="Declared horizon of backups.", null=True),
+                ),
+                ("audit_entry_id", models.UUIDField(null=True)),
+                ("checksum", models.CharField(blank=True, max_length=64)),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="+",
+                        to="accounts.workspace",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'erasure certificate',
+                "verbose_name": "erasure certificate",
             },
         ),
         migrations.CreateModel(
-            name='ErasureRun',
+            name="ErasureRun",
             fields=[
-                ('certificate', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='+', serialize=False, to='operations.erasurecertificate')),
-                ('workspace_id', models.UUIDField()),
-                ('principal_id', models.UUIDField(unique=True)),
-                ('shared_principal_id', models.UUIDField(null=True)),
-                ('line_written_at', models.DateTimeField(null=True)),
-                ('found', models.JSONField(help_text='Rows by table when the deletion began.', null=True)),
-                ('deleted', models.JSONField(default=dict, help_text='Rows by table, moved with each batch.')),
-                ('attempts', models.PositiveIntegerField(default=0)),
+                (
+                    "certificate",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to="operations.erasurecertificate",
+                    ),
+                ),
+                ("workspace_id", models.UUIDField()),
+                ("principal_id", models.UUIDField(unique=True)),
+                ("shared_principal_id", models.UUIDField(null=True)),
+                ("line_written_at", models.DateTimeField(null=True)),
+                ("found", models.JSONField(help_text="Rows by table when the deletion began.", null=True)),
+                (
+                    "deleted",
+                    models.JSONField(default=dict, help_text="Rows by table, moved with each batch."),
+                ),
+                ("attempts", models.PositiveIntegerField(default=0)),
             ],
             options={
-                'verbose_name': 'erasure run',
+                "verbose_name": "erasure run",
             },
         ),
         migrations.AddIndex(
-            model_name='erasurecertificate',
-            index=models.Index(fields=['workspace', '-requested_at', '-id'], name='operations_erasure_newest'),
+            model_name="erasurecertificate",
+            index=models.Index(
+                fields=["workspace", "-requested_at", "-id"], name="operations_erasure_newest"
+            ),
         ),
         migrations.AddIndex(
-            model_name='erasurecertificate',
-            index=models.Index(condition=models.Q(('status', 'complete'), _negated=True), fields=['status'], name='operations_erasure_open'),
+            model_name="erasurecertificate",
+            index=models.Index(
+                condition=models.Q(("status", "complete"), _negated=True),
+                fields=["status"],
+                name="operations_erasure_open",
+            ),
         ),
     ]
