@@ -1,7 +1,8 @@
 """Principals: who is this, what do we hold of it, what may it do?"""
 
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
@@ -134,6 +135,19 @@ class PrincipalAdmin(ModelAdmin):
     superuser_sees = True
     page_template = "core/page.html"
     governed = (CreatePrincipal, CreateToken, DisablePrincipal, EnablePrincipal)
+    more_facts: ClassVar[list[Callable[[HttpRequest, Principal], Sequence[ui.Fact]]]] = []
+
+    @classmethod
+    def extend(
+        cls,
+        *,
+        actions: Sequence[type[GovernedAction]] = (),
+        facts: Callable[[HttpRequest, Principal], Sequence[ui.Fact]] | None = None,
+    ) -> None:
+        """Apps above add what they do to a principal, and what they know of one, when their admin is loaded."""
+        cls.governed = (*cls.governed, *(action for action in actions if action not in cls.governed))
+        if facts is not None and facts not in cls.more_facts:
+            cls.more_facts.append(facts)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -169,6 +183,7 @@ class PrincipalAdmin(ModelAdmin):
             ui.Fact("known since", ui.when(obj.created_at)),
             ui.Fact("state", ui.Mark("warn", "disabled") if obj.disabled_at else "enabled"),
         ]
+        facts += [fact for read in self.more_facts for fact in read(request, obj)]
         tokens = SimpleNamespace(title="Tokens", anchor="tokens", content=token_rows(request, obj))
         held = SimpleNamespace(title="What is held", anchor="held", content=held_lists(obj))
         return {"facts": ui.Facts(facts, first=True), "sections": [tokens, held]}
