@@ -2,8 +2,12 @@
 
 import json
 
+import pytest
+
 from tests.support import judged_data
 from tests.support.stack import Stack
+
+pytestmark = pytest.mark.xdist_group("stack")  # one installation serves them all
 
 LADDER = ("selected", "validated", "used")
 
