@@ -138,16 +138,10 @@ class PrincipalAdmin(ModelAdmin):
     more_facts: ClassVar[list[Callable[[HttpRequest, Principal], Sequence[ui.Fact]]]] = []
 
     @classmethod
-    def extend(
-        cls,
-        *,
-        actions: Sequence[type[GovernedAction]] = (),
-        facts: Callable[[HttpRequest, Principal], Sequence[ui.Fact]] | None = None,
-    ) -> None:
-        """Apps above add what they do to a principal, and what they know of one, when their admin is loaded."""
-        cls.governed = (*cls.governed, *(action for action in actions if action not in cls.governed))
-        if facts is not None and facts not in cls.more_facts:
-            cls.more_facts.append(facts)
+    def add_facts(cls, read: Callable[[HttpRequest, Principal], Sequence[ui.Fact]]) -> None:
+        """Apps above add what they know of a principal, when their admin is loaded."""
+        if read not in cls.more_facts:
+            cls.more_facts.append(read)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
