@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from apps.core import clock
 from apps.core.schemas import AwareTime, Finite, StrictModel, Text
 from apps.core.text import trim
 from apps.retrieval.schemas import MAX_LIMIT, Filters
@@ -133,5 +134,5 @@ class SearchRequest(StrictModel):
         document = self.model_dump(mode="json", exclude={"query"})
         return document | {
             "scopes": list(self.scope_set) if self.scope_set is not None else None,
-            "reference_time": reference_time.isoformat(),
+            "reference_time": clock.iso(reference_time),
         }

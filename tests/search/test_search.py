@@ -1,6 +1,6 @@
 """The front door, end to end: found, recorded, answered, fed back."""
 
-from datetime import timedelta
+from datetime import timedelta, timezone
 
 import pytest
 from django.db import DatabaseError
@@ -375,6 +375,16 @@ def test_the_trace_keeps_the_request_without_its_query(me) -> None:
     assert trace.request["limit"] == 3
     assert "query" not in trace.request
     assert trace.settings["channels"]["lexical"]["status"] in {"ok", "empty"}
+
+
+def test_times_of_a_kept_request_are_written_as_everywhere(me, frozen) -> None:
+    since = (frozen.at - timedelta(days=1)).astimezone(timezone(timedelta(hours=2)))
+    answers = [ask(me, "billing"), ask(me, "billing", reference_time=since, filters={"since": since})]
+    with principal_session(me):
+        kept = [Trace.objects.get(pk=_uuid(answer["trace_id"])).request for answer in answers]
+    assert kept[0]["reference_time"] == clock.iso(frozen.at)
+    assert kept[1]["reference_time"] == kept[1]["filters"]["since"] == clock.iso(since)
+    assert kept[0]["filters"]["since"] is None
 
 
 def test_scopes_fence_both_axes(me) -> None:
