@@ -1,5 +1,6 @@
 """Principals: who is this, what do we hold of it, what may it do?"""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,6 +28,15 @@ HELD_LISTS = (
     ("feedback_edgestrength_changelist", "Credit ledger"),
     ("operations_legalhold_changelist", "Holds"),
 )
+
+
+FactsOf = Callable[[Principal], list[ui.Fact]]
+_more_facts: list[FactsOf] = []
+
+
+def register_facts(facts: FactsOf) -> None:
+    """Have the page of a principal show what another app knows of it."""
+    _more_facts.append(facts)
 
 
 class PrincipalForm(ReasonForm):
@@ -169,6 +179,8 @@ class PrincipalAdmin(ModelAdmin):
             ui.Fact("known since", ui.when(obj.created_at)),
             ui.Fact("state", ui.Mark("warn", "disabled") if obj.disabled_at else "enabled"),
         ]
+        for more in _more_facts:
+            facts += more(obj)
         tokens = SimpleNamespace(title="Tokens", anchor="tokens", content=token_rows(request, obj))
         held = SimpleNamespace(title="What is held", anchor="held", content=held_lists(obj))
         return {"facts": ui.Facts(facts, first=True), "sections": [tokens, held]}
