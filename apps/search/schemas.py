@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 from apps.core import clock
 from apps.core.schemas import AwareTime, Finite, StrictModel, Text
 from apps.core.text import trim
+from apps.graph.services.items import SourceType
 from apps.retrieval.schemas import MAX_LIMIT, Filters
 
 MAX_QUERY = 4096
@@ -41,19 +42,6 @@ Scope = Annotated[Text, AfterValidator(_slug)]
 Name = Annotated[Text, Field(min_length=1, max_length=256)]
 Names = Annotated[list[Name], Field(max_length=50)]
 Multiplier = Annotated[Finite, Field(ge=0.25, le=4)]
-
-SourceType = Literal[
-    "issue",
-    "pull_request",
-    "release",
-    "doc",
-    "wiki_doc",
-    "diff",
-    "issue_comment",
-    "pr_review",
-    "pr_review_comment",
-    "document",
-]
 
 
 class SearchFilters(StrictModel):
