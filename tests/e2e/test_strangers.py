@@ -138,3 +138,15 @@ def test_the_switcher_offers_and_takes_no_such_workspace(
     html = body_of(client.get("/admin/"))
     assert told(html, marks) == []
     assert not re.search(rf"value=.{re.escape(scene.workspace.slug)}", html)
+
+
+def test_who_holds_the_grant_sees_rows_related_columns_and_choices(scene: Scene, marks: list[str]) -> None:
+    """The other side: what the strangers' pages lack is on these, so that the walk above looks at something."""
+    client = scene.client(scene.everything)
+    traces = body_of(client.get("/admin/traces/trace/?window=all"))
+    assert scene.workspace.name in traces
+    assert told(traces, [str(scene.trace)])
+    form = body_of(client.get("/admin/accounts/principal/create/"))
+    assert f">{scene.workspace.name}</option>" in form
+    seen = "".join(body_of(client.get(url)) for url in pages.every(scene.everything))
+    assert set(told(seen, marks)) >= set(marks[:3])
