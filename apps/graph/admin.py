@@ -1,30 +1,27 @@
-"""What the page of a principal says of its memory: how far its vectors have come."""
+"""What the graph shows on pages of other apps."""
 
-from collections.abc import Sequence
-
-from django.http import HttpRequest
-
-from apps.accounts.admin.principals import PrincipalAdmin
+from apps.accounts.admin.principals import register_facts
 from apps.accounts.models import Principal
 from apps.core import ui
-from apps.core.access import holds
-from apps.core.db.sessions import act_for
-from apps.graph.selectors import vector_coverage
-
-GRANT = "view_traces"
+from apps.graph.selectors import vector_progress
 
 
-def vectors_of(request: HttpRequest, principal: Principal) -> Sequence[ui.Fact]:
-    """`1 190 of 1 204 rows`; nothing for who may not see what is held."""
-    if not holds(request, principal, GRANT):
+def vector_facts(principal: Principal) -> list[ui.Fact]:
+    """How many rows a principal holds, and how far their vectors have come."""
+    found = vector_progress(principal.pk)
+    if found is None or not found.live:
         return []
-    with act_for(principal.pk, GRANT):
-        found = vector_coverage(principal.pk)
-    if not found.model_id:
-        return [ui.Fact("vectors", ui.nothing("no embedder is active"))]
-    words = f"{ui.count(found.vectors)} of {ui.count(found.rows)} rows"
-    value = words if found.vectors >= found.rows else ui.Mark("run", words)
-    return [ui.Fact("vectors", value, hint=found.model_id)]
+    facts = [ui.Fact("rows of memory", ui.count(found.live)), ui.Fact("vectors", _words(found.share))]
+    if found.waiting:
+        facts.append(ui.Fact("waiting for a vector", ui.count(found.waiting)))
+    if found.failed:
+        facts.append(ui.Fact("without a vector", ui.Mark("warn", f"{found.failed} failed")))
+    return facts
 
 
-PrincipalAdmin.add_facts(vectors_of)
+def _words(share: float) -> ui.Mark:
+    # Rounded down, so that what is not complete never reads as 100 %.
+    return ui.Mark("ok" if share >= 1 else "run", f"{int(share * 100)} % covered")
+
+
+register_facts(vector_facts)

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.core.db.sessions import current_principal
+from apps.graph.services.items import TYPES
 from apps.retrieval.candidates import Attributes
 from apps.retrieval.candidates.filters import Restriction, restriction
 from apps.retrieval.candidates.pool import read_attributes
@@ -20,18 +21,7 @@ WINDOW = timedelta(days=7)
 """Before `until` (or now), where a scan names no `since`."""
 MAX_SURFACE = 100
 
-PASSAGE_SURFACES = (
-    "issue",
-    "pull_request",
-    "release",
-    "doc",
-    "wiki_doc",
-    "diff",
-    "issue_comment",
-    "pr_review",
-    "pr_review_comment",
-    "document",
-)
+PASSAGE_SURFACES = TYPES
 MEMORY_SURFACE = "memory_node"
 
 

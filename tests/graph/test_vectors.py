@@ -8,6 +8,7 @@ from django.test import Client
 
 from apps.core import clock
 from apps.core.db.sessions import principal_session
+from apps.graph import tasks
 from apps.graph.embedders import EmbedderFailed
 from apps.graph.embedders.active import active
 from apps.graph.models import Vector
@@ -127,6 +128,31 @@ def test_the_task_finds_every_owner_that_waits(fake) -> None:
     assert {world.principal.principal_id, other.principal_id} <= waiting
     assert embed.function()["ready"] == 3
     assert owners_to_embed(active().id) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_writes_ask_for_vectors_once_and_a_broker_that_is_away_refuses_no_write(world, monkeypatch) -> None:
+    sent: list[float] = []
+
+    def send(*, countdown, retry):
+        sent.append(countdown)
+        raise ConnectionError
+
+    monkeypatch.setattr(embed, "apply_async", send)
+    monkeypatch.setattr(tasks, "_asked", tasks._Asked())
+    store(world.principal, "one")
+    store(world.principal, "one", "two")
+    store(world.principal, "one", "two")
+    assert sent == [tasks.SOON_S]
+
+
+def test_asked_runs_are_apart_and_the_last_write_is_seen_by_one() -> None:
+    asked = tasks._Asked()
+    assert asked.wait(100.0) == tasks.SOON_S
+    assert asked.wait(100.5) is None
+    assert asked.wait(103.0) == pytest.approx(8.0)
+    assert asked.wait(110.0) is None
+    assert asked.wait(500.0) == tasks.SOON_S
 
 
 @pytest.mark.django_db(transaction=True)
