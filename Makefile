@@ -6,7 +6,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 export PYTHON
 
-.PHONY: run test lint bench docs requirements clean venv venv-dev
+.PHONY: run test lint bench docs openapi requirements clean venv venv-dev
 
 run: venv
 	@exec $(PY) -m memory_platform.run
@@ -24,6 +24,9 @@ docs: venv-dev
 	@$(PY) -m scripts.check_docs
 	@$(PY) -m mkdocs build --quiet --strict
 	@echo "site/index.html"
+
+openapi: venv
+	@exec $(PY) -m scripts.write_openapi
 
 requirements: venv-dev
 	@scripts/compile_requirements

@@ -11,9 +11,19 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    WithJsonSchema,
+)
 from pydantic_core import PydanticCustomError
 
+from apps.core import clock
 from apps.core.problems import InvalidRequest
 from apps.core.text import BadText, check_text, text_fault, trim
 
@@ -78,8 +88,13 @@ FilledText = Annotated[Text, AfterValidator(_not_blank)]
 """A text that is not blank after trim; it is kept as given."""
 Handle = Annotated[Text, Field(min_length=1, max_length=128)]
 """An id, key or cursor that a caller chose or hands back: 1..128 characters, not trimmed."""
-AwareTime = Annotated[datetime, BeforeValidator(_time)]
-"""A time with a zone, in UTC. Naive times are refused."""
+AwareTime = Annotated[
+    datetime,
+    BeforeValidator(_time),
+    PlainSerializer(clock.iso, return_type=str, when_used="json-unless-none"),
+    WithJsonSchema({"type": "string", "format": "date-time"}, mode="serialization"),
+]
+"""A time with a zone, in UTC; in JSON with six digits and `Z`. Naive times are refused."""
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 """A finite number; booleans and texts are none."""
 

@@ -5,9 +5,10 @@ after 1826 days, too; a chain is not cut past an entry that a legal hold covers.
 """
 
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from apps.core import audit
-from apps.core.models.audit import DAYS_KEPT
+from apps.core.models.audit import DAYS_KEPT, AuditEntry
 from apps.operations import holds
 from apps.operations.expiry import Expiry, register
 
@@ -47,7 +48,13 @@ def _prune_audit(batch: int, cutoff: datetime) -> dict[str, int]:
     return {"entries": audit.prune(cutoff=cutoff - timedelta(days=DAYS_KEPT), batch=batch, held=held)}
 
 
+def _workspace_of_entry(entry_id: UUID) -> UUID | None:
+    # The installation's own chain belongs to no workspace, so no reviewer can hold it.
+    return AuditEntry.objects.filter(pk=entry_id).values_list("workspace_id", flat=True).first()
+
+
 def register_own() -> None:
+    holds.register_kind(holds.HoldKind(AUDIT_ENTRY, "an audit entry", locate=_workspace_of_entry))
     for name in PRUNED:
         register_prune(f"prune_{name}", f"operations_prune_{name}")
     register(

@@ -8,8 +8,10 @@ from uuid import UUID
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from apps.core import clock
 from apps.core.schemas import AwareTime, Finite, StrictModel, Text
 from apps.core.text import trim
+from apps.graph.services.items import SourceType
 from apps.retrieval.schemas import MAX_LIMIT, Filters
 
 MAX_QUERY = 4096
@@ -40,19 +42,6 @@ Scope = Annotated[Text, AfterValidator(_slug)]
 Name = Annotated[Text, Field(min_length=1, max_length=256)]
 Names = Annotated[list[Name], Field(max_length=50)]
 Multiplier = Annotated[Finite, Field(ge=0.25, le=4)]
-
-SourceType = Literal[
-    "issue",
-    "pull_request",
-    "release",
-    "doc",
-    "wiki_doc",
-    "diff",
-    "issue_comment",
-    "pr_review",
-    "pr_review_comment",
-    "document",
-]
 
 
 class SearchFilters(StrictModel):
@@ -133,5 +122,5 @@ class SearchRequest(StrictModel):
         document = self.model_dump(mode="json", exclude={"query"})
         return document | {
             "scopes": list(self.scope_set) if self.scope_set is not None else None,
-            "reference_time": reference_time.isoformat(),
+            "reference_time": clock.iso(reference_time),
         }

@@ -6,24 +6,12 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from apps.core.schemas import AwareTime, StrictModel, Text
-from apps.graph.services.items import PassageItem
+from apps.graph.services.items import PassageItem, SourceType
 
 MAX_ITEMS = 500
 
 Name = Annotated[Text, Field(min_length=1, max_length=256)]
 Slug = Annotated[Text, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
-SourceType = Literal[
-    "issue",
-    "pull_request",
-    "release",
-    "doc",
-    "wiki_doc",
-    "diff",
-    "issue_comment",
-    "pr_review",
-    "pr_review_comment",
-    "document",
-]
 
 
 class NodeItem(StrictModel):

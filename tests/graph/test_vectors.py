@@ -4,15 +4,17 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from django.test import Client
 
 from apps.core import clock
 from apps.core.db.sessions import principal_session
+from apps.graph import tasks
 from apps.graph.embedders import EmbedderFailed
 from apps.graph.embedders.active import active
 from apps.graph.models import Vector
 from apps.graph.services import PassageItem, embed_missing, vectors, write_passages
 from apps.graph.tasks import embed, owners_to_embed
-from tests.support.factories import make_principal, make_world
+from tests.support.factories import make_principal, make_staff, make_world
 from tests.support.memory import corpus, store
 
 pytestmark = pytest.mark.django_db
@@ -129,6 +131,31 @@ def test_the_task_finds_every_owner_that_waits(fake) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+def test_writes_ask_for_vectors_once_and_a_broker_that_is_away_refuses_no_write(world, monkeypatch) -> None:
+    sent: list[float] = []
+
+    def send(*, countdown, retry):
+        sent.append(countdown)
+        raise ConnectionError
+
+    monkeypatch.setattr(embed, "apply_async", send)
+    monkeypatch.setattr(tasks, "_asked", tasks._Asked())
+    store(world.principal, "one")
+    store(world.principal, "one", "two")
+    store(world.principal, "one", "two")
+    assert sent == [tasks.SOON_S]
+
+
+def test_asked_runs_are_apart_and_the_last_write_is_seen_by_one() -> None:
+    asked = tasks._Asked()
+    assert asked.wait(100.0) == tasks.SOON_S
+    assert asked.wait(100.5) is None
+    assert asked.wait(103.0) == pytest.approx(8.0)
+    assert asked.wait(110.0) is None
+    assert asked.wait(500.0) == tasks.SOON_S
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_space_is_filled_beside_the_active_one_and_swapped_when_complete(fake, owner_connection) -> None:
     """Old answers until full coverage, then the new ones; the two are never mixed."""
     from apps.graph import spaces
@@ -163,3 +190,17 @@ def test_a_space_is_filled_beside_the_active_one_and_swapped_when_complete(fake,
         owner_connection.execute("UPDATE graph_embedder SET state = 'registered'")
         owner_connection.execute("UPDATE graph_embedder SET state = 'active' WHERE id = %s", [before.id])
         forget_active()
+
+
+def test_the_page_of_a_principal_says_how_far_vectors_have_come(world, fake) -> None:
+    store(world.principal, "one", "two", "three")
+    store(make_principal(world.workspace), "another's")
+    embed_missing(principal=world.principal, batch=2)
+    page = f"/admin/accounts/principal/{world.principal.principal_id}/change/"
+    watcher, operator = Client(), Client()
+    watcher.force_login(make_staff(world.workspace, "view_traces"))
+    operator.force_login(make_staff(world.workspace, "operate_collection"))
+    assert "2 of 3 rows" in watcher.get(page).content.decode()
+    embed_missing(principal=world.principal)
+    assert "3 of 3 rows" in watcher.get(page).content.decode()
+    assert "of 3 rows" not in operator.get(page).content.decode()

@@ -16,15 +16,15 @@ from apps.operations import alarms, watch
 from apps.operations.alarms.delivery import SIGNATURE_HEADER, TIMESTAMP_HEADER, deliver_due, signature
 from apps.operations.models import Alarm, Delivery, Destination
 from tests.support.factories import make_staff, make_world
-from tests.support.tls_server import tls_receiver
+from tests.support.tls import tls_receiver
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def receiver(tmp_path, monkeypatch, settings):
-    with tls_receiver(tmp_path) as found:
-        monkeypatch.setenv("SSL_CERT_FILE", str(found.certificate))
+    with tls_receiver(tmp_path) as (found, authority):
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority))
         settings.OUTBOUND_PRIVATE_HOSTS = frozenset({"localhost"})
         yield found
 

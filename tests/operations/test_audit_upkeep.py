@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 
 from apps.core import audit, clock
-from apps.core.db.sessions import staff_session
+from apps.core.db.sessions import principal_session, staff_session
+from apps.core.problems import Unprocessable
 from apps.operations import holds, pruning
 from apps.operations.models import Alarm
 from apps.operations.tasks import CHAIN_BROKEN, prune, verify_audit
@@ -16,9 +17,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def entries():
-    """Three entries of the installation's chain."""
+    """Three entries of the chain of a workspace."""
     world = make_world()
-    with staff_session(world.superuser):
+    with principal_session(world.principal):
         return world, [audit.record("tests.act", "tests.thing", n) for n in range(3)]
 
 
@@ -42,6 +43,23 @@ def test_a_broken_chain_is_an_alarm_until_it_is_whole_again(entries, admin_conne
     assert alarm.resolved_at is not None
 
 
+def place(world, entry):
+    return holds.place(
+        workspace_id=world.workspace.pk,
+        reference="case",
+        reason="asked",
+        items=[(pruning.AUDIT_ENTRY, entry)],
+    )
+
+
+def test_only_an_entry_that_the_reviewer_may_read_is_held(entries) -> None:
+    world, (_, middle, _) = entries
+    with staff_session(make_staff(world.workspace, "review_retention")), pytest.raises(Unprocessable):
+        place(world, middle)
+    with staff_session(make_staff(world.workspace, "review_retention", "audit")):
+        assert place(world, middle)
+
+
 def left(admin) -> int:
     found = admin.execute("SELECT count(*) FROM core_auditentry WHERE action = 'tests.act'")
     return int(found.fetchone()[0])
@@ -53,26 +71,15 @@ def test_entries_go_after_1826_days_and_a_held_one_keeps_the_rest_of_its_chain(
     world, (_, middle, _) = entries
     prune.function()
     assert left(admin_connection) == 3
-    holds.register_kind(
-        holds.HoldKind(pruning.AUDIT_ENTRY, "an audit entry", locate=lambda _: world.workspace.pk)
-    )
-    placer, releaser = (make_staff(world.workspace, "review_retention") for _ in range(2))
-    try:
-        with staff_session(placer):
-            hold = holds.place(
-                workspace_id=world.workspace.pk,
-                reference="case",
-                reason="asked",
-                items=[(pruning.AUDIT_ENTRY, middle)],
-            )
-    finally:
-        holds.unregister_kind(pruning.AUDIT_ENTRY)
+    placer, releaser = (make_staff(world.workspace, "review_retention", "audit") for _ in range(2))
+    with staff_session(placer):
+        hold = place(world, middle)
     long_ago = clock.now() - timedelta(days=1900)
     admin_connection.execute("ALTER TABLE core_auditentry DISABLE TRIGGER USER")
     admin_connection.execute(
-        "UPDATE core_auditentry SET recorded_at = %s WHERE workspace_id IS NULL AND sequence <= "
+        "UPDATE core_auditentry SET recorded_at = %s WHERE workspace_id = %s AND sequence <= "
         "(SELECT max(sequence) FROM core_auditentry WHERE action = 'tests.act')",
-        [long_ago],
+        [long_ago, world.workspace.pk],
     )
     admin_connection.execute("ALTER TABLE core_auditentry ENABLE TRIGGER USER")
     prune.function()

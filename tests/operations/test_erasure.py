@@ -22,6 +22,7 @@ from apps.operations import holds
 from apps.operations.erasure import certificates, lines, restore, runs, services
 from apps.operations.erasure.models import ErasureCertificate, ErasureRun
 from apps.operations.models import Alarm
+from apps.operations.tasks import prune
 from tests.support.factories import make_principal, make_staff, make_token, make_world
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -423,6 +424,22 @@ def test_a_complete_certificate_does_not_change(sent) -> None:
     runs.run(begun)
     with pytest.raises(Exception, match="certificate_is_fixed"):
         ErasureCertificate.objects.filter(pk=begun).update(status="running")
+
+
+@pytest.mark.parametrize(("days", "stays"), [(1825, True), (1827, False)])
+def test_a_certificate_is_kept_1826_days(sent, admin_connection, days, stays) -> None:
+    world = make_world()
+    with principal_session(world.principal):
+        begun = services.begin()
+    runs.run(begun)
+    admin_connection.execute("ALTER TABLE operations_erasurecertificate DISABLE TRIGGER USER")
+    admin_connection.execute(
+        "UPDATE operations_erasurecertificate SET completed_at = now() - make_interval(days => %s)", [days]
+    )
+    admin_connection.execute("ALTER TABLE operations_erasurecertificate ENABLE TRIGGER USER")
+    prune.function()
+    kept = admin_connection.execute("SELECT count(*) FROM operations_erasurecertificate").fetchone()[0]
+    assert bool(kept) is stays
 
 
 def test_no_batch_without_a_fence_and_no_table_that_is_not_listed(sent) -> None:

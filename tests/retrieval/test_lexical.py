@@ -135,6 +135,59 @@ def test_japanese_thai_and_stems_hit(world) -> None:
     assert list(scores(world.principal, "experiment runs")) == [ids[2]]
 
 
+ENGLISH = [
+    "rollback",
+    "how do I undo the rollback",
+    "I changed the billing service last week and now every deployment fails; which page says how the rollback "
+    "of a half finished migration is done without losing invoices",
+]
+JAPANESE = [
+    "請求",
+    "請求の取り消し方法は",
+    "先週デプロイした後から請求の画面が開かなくなりました。元に戻す手順はどこに書いてありますか",
+]
+
+
+@pytest.mark.parametrize("query", [*ENGLISH, *JAPANESE])
+def test_short_and_long_questions_keep_their_hits(world, query) -> None:
+    english, japanese, _ = store(
+        world.principal,
+        "The rollback of a migration",
+        "請求のロールバック手順",
+        "zzz",
+    )
+    assert next(iter(scores(world.principal, query))) == (japanese if query in JAPANESE else english)
+
+
+@pytest.mark.parametrize("query", ["qqxx vvww", "漢字弁別"])
+def test_without_a_shared_token_there_is_no_hit(world, query) -> None:
+    store(world.principal, "The rollback of a migration", "請求の手順")
+    assert scores(world.principal, query) == {}
+
+
+def test_rows_share_a_token_come_once_and_keep_the_limit(world) -> None:
+    both = store(world.principal, *[f"apple fig note{n}x" for n in range(3)])
+    some = store(world.principal, *[PassageItem(identity=f"s{n}", text=f"apple word{n}x") for n in range(9)])
+    none = store(world.principal, PassageItem(identity="n", text="nothing of it"))
+    found = [row.node_id for row in ask(world.principal, "apple fig apple", limit=50).rows]
+    assert set(found[:3]) == set(both)
+    assert sorted(found) == sorted([*both, *some])
+    assert none[0] not in found
+    assert len(ask(world.principal, "apple fig", limit=5).rows) == 5
+
+
+def test_a_rewritten_row_is_found_by_its_new_words_only_and_others_stay(world) -> None:
+    store(world.principal, "apple fig", PassageItem(identity="j", text="請求の手順"))
+    (new, japanese) = store(world.principal, "banana fig", PassageItem(identity="j", text="請求の手順"))
+    assert scores(world.principal, "apple") == {}
+    assert list(scores(world.principal, "banana")) == [new]
+    assert list(scores(world.principal, "手順")) == [japanese]
+    with principal_session(world.principal):
+        delete_passages(node_ids=[new])
+    assert scores(world.principal, "banana fig") == {}
+    assert list(scores(world.principal, "手順")) == [japanese]
+
+
 @pytest.mark.parametrize(
     "query", ["", "  ", "?!", "the of and", "'; DROP TABLE x; --", "a & b | !c <-> d", "%_\\"]
 )

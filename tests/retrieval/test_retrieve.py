@@ -222,6 +222,17 @@ def test_an_empty_answer_says_why(world) -> None:
     assert low.excluded == {"below_min_score": 1}
 
 
+def test_a_repository_is_matched_exactly(world) -> None:
+    store(
+        world.principal,
+        PassageItem(identity="a", text="needle", repo="conn:x"),
+        PassageItem(identity="b", text="needle", repo="conn:x-more"),
+        PassageItem(identity="c", text="needle", repo="conn:X"),
+    )
+    assert identities(ask(world.principal, "needle", filters=Filters(repository="conn:x"))) == ["a"]
+    assert identities(ask(world.principal, "needle", filters=Filters(repository="conn:"))) == []
+
+
 def test_a_failing_probe_is_silent(world, monkeypatch) -> None:
     from apps.retrieval import emptiness
 

@@ -70,6 +70,50 @@ def test_what_is_out_of_bounds_is_refused_with_a_pointer_and_leaves_nothing(
         assert not Trace.objects.exists()
 
 
+SECRET = "zebra-handle"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/search", {"query": SECRET, "limit": 0}),
+        ("/v1/search", {"query": SECRET * 400}),
+        ("/v1/search", {"query": f"{SECRET}\x00"}),
+        ("/v1/search", {"query": "x", "node_ids": [SECRET]}),
+        ("/v1/search", {"query": "x", "scopes": [f"{SECRET} !"]}),
+        ("/v1/search", {"query": "x", "filters": {"path_prefix": SECRET}}),
+        ("/v1/search", {"query": "x", "filters": {"since": SECRET}}),
+        ("/v1/search", {"query": "x", "epistemic_mode": SECRET}),
+        ("/v1/search", f'{{"query": "{SECRET}'.encode()),
+        ("/v1/search", [SECRET]),
+        ("/v1/nodes:batch", {"items": [{"identity": SECRET, "text": 1}], "x": SECRET}),
+        ("/v1/nodes:batch", {"items": [{"identity": SECRET, "type": SECRET, "text": SECRET}]}),
+    ],
+)
+def test_refusals_and_logs_hold_nothing_that_was_sent(world, caplog, capfd, path, body) -> None:
+    api = Api(world.principal, "search", "memory")
+    caplog.set_level("DEBUG", logger="apps")
+    response = api.post(path, body)
+    assert response.status_code == (400 if path == "/v1/search" or "x" in body else 200)
+    assert SECRET not in response.content.decode()
+    assert SECRET not in said(caplog, capfd)
+
+
+@pytest.mark.parametrize("name", ["limit", "cursor", "since", "mode", SECRET])
+def test_a_refused_listing_repeats_nothing_either(api, caplog, capfd, name) -> None:
+    caplog.set_level("DEBUG", logger="apps")
+    response = api.get("/v1/traces", **{name: SECRET})
+    assert response.status_code == 400
+    assert SECRET not in response.content.decode().replace(f'"pointer":"/{name}"', "")
+    assert SECRET not in said(caplog, capfd)
+
+
+def said(caplog, capfd) -> str:
+    """What was logged: the messages, and the lines as they were written."""
+    written = capfd.readouterr()
+    return str(caplog.text) + written.out + written.err
+
+
 def test_null_scopes_are_all_scopes_and_extreme_multipliers_are_taken(api) -> None:
     body = {"query": "billing", "scopes": None, "ranking_multipliers": {"lexical": 0.25, "semantic": 4}}
     response = api.post("/v1/search", body)

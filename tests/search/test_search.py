@@ -1,6 +1,7 @@
 """The front door, end to end: found, recorded, answered, fed back."""
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import timedelta, timezone
 
 import pytest
 from django.db import DatabaseError
@@ -10,7 +11,7 @@ from apps.core.db.sessions import principal_session
 from apps.core.problems import Problem
 from apps.feedback.models import Credit
 from apps.feedback.selectors import trace_detail
-from apps.graph.models import PageEdge
+from apps.graph.models import PageEdge, Vector
 from apps.graph.services.passages import delete_passages
 from apps.retrieval.pages import expand
 from apps.traces.models import Activation, Trace, TraceSource, Use
@@ -18,6 +19,7 @@ from apps.traces.recording import ReturnedRow
 from tests.feedback.test_outcomes import confirm, reverse
 from tests.support.factories import make_principal, make_world
 from tests.support.library import CHAIN, REPO, ask, store, thread, wiki
+from tests.support.memory import give_vectors
 from tests.support.traces import climb
 
 pytestmark = pytest.mark.django_db
@@ -130,9 +132,11 @@ def test_the_ranked_axis_never_changes_with_memory(me, frozen) -> None:
     store(me, *CHAIN, thread(7, "billing rollback again"))
     first = expanded(me, limit=10)
     learn(me, first)
-    plain, with_memory = (expanded(me, limit=10, use_memory=flag) for flag in (False, True))
+    plain, with_memory = (expanded(me, limit=10, use_memory=flag, explain=True) for flag in (False, True))
     assert ranked_only(plain) == ranked_only(with_memory)
     assert len(plain["results"]) == 2
+    assert all(row["features"] is not None for row in plain["results"])
+    assert max(row["learned_strength"] for row in with_memory["graph_results"]) > 0.49
 
 
 def test_two_equal_paths_to_a_page_are_both_saved_and_credited_once(me) -> None:
@@ -209,8 +213,6 @@ def test_one_version_has_one_id_over_search_scan_and_fetch(me) -> None:
 
 def replace_number(item):
     """Threads apart, so that none is folded under another."""
-    from dataclasses import replace
-
     return (
         replace(item, number=None)
         if item.type in {"issue_comment", "pr_review", "pr_review_comment"}
@@ -251,6 +253,27 @@ def test_source_ids_outlive_chunks_and_edges_and_saved_paths_stay_reversible(me)
         assert {s["source_id"] for s in detail["sources"]} == versions
         assert len(detail["sources"][2]["paths"][0]) == 2
         assert len(reverse(_uuid(answer["trace_id"]), receipt["receipt_id"])["changes"]) == 2
+
+
+def test_a_document_cut_otherwise_keeps_its_source_under_new_nodes_and_vectors(me) -> None:
+    whole = thread(7, "billing rollback in one piece, then the long story of it")
+    (before,) = store(me, whole)
+    give_vectors(me, {_uuid(before): [1.0]})
+    first = ask(me, "billing rollback")
+    pieces = [
+        replace(whole, text="billing rollback in one piece"),
+        replace(whole, part=1, text="then the long story of it"),
+    ]
+    after = store(me, *pieces)
+    give_vectors(me, {_uuid(node): [0.0, 1.0] for node in after})
+    second = ask(me, "billing rollback")
+    assert before not in after
+    assert [row["source_id"] for row in second["results"]] == [first["results"][0]["source_id"]]
+    assert second["results"][0]["node_id"] == after[0]
+    with principal_session(me):
+        assert set(Vector.objects.values_list("node_id", flat=True)) == set(map(_uuid, after))
+        assert climb(_uuid(first["trace_id"]), first["results"][0]["source_id"])
+        assert Activation.objects.count() == 1
 
 
 def test_indexing_edges_again_keeps_what_was_learned(me) -> None:
@@ -375,6 +398,16 @@ def test_the_trace_keeps_the_request_without_its_query(me) -> None:
     assert trace.request["limit"] == 3
     assert "query" not in trace.request
     assert trace.settings["channels"]["lexical"]["status"] in {"ok", "empty"}
+
+
+def test_times_of_a_kept_request_are_written_as_everywhere(me, frozen) -> None:
+    since = (frozen.at - timedelta(days=1)).astimezone(timezone(timedelta(hours=2)))
+    answers = [ask(me, "billing"), ask(me, "billing", reference_time=since, filters={"since": since})]
+    with principal_session(me):
+        kept = [Trace.objects.get(pk=_uuid(answer["trace_id"])).request for answer in answers]
+    assert kept[0]["reference_time"] == clock.iso(frozen.at)
+    assert kept[1]["reference_time"] == kept[1]["filters"]["since"] == clock.iso(since)
+    assert kept[0]["filters"]["since"] is None
 
 
 def test_scopes_fence_both_axes(me) -> None:

@@ -7,6 +7,7 @@ from django.test import Client
 from apps.accounts import services
 from apps.accounts.api_base import CallerAPIView, OpenAPIView
 from apps.accounts.caller import SCOPES
+from apps.accounts.grants import GRANTS
 from apps.core.db.sessions import staff_session
 from tests.support import foreign
 from tests.support.factories import make_staff, make_token, make_world
@@ -24,17 +25,6 @@ OPEN = {
 ROUTES = routes()
 WITH_BODY = [route for route in ROUTES if route.method in {"post", "put", "patch"}]
 WITH_ID = [route for route in ROUTES if route.parameters]
-GRANTS = (
-    "view_traces",
-    "reveal_text",
-    "curate",
-    "annotate",
-    "hold_keys",
-    "review_retention",
-    "manage_profiles",
-    "operate_collection",
-    "audit",
-)
 
 
 def call(

@@ -1,5 +1,7 @@
 """Calls made up from the schema: no error of the server, and answers as the schema says."""
 
+import json
+
 import pytest
 import schemathesis
 from drf_spectacular.generators import SchemaGenerator
@@ -11,6 +13,7 @@ from apps.accounts import services
 from apps.accounts.caller import SCOPES
 from apps.core.db.sessions import staff_session
 from memory_platform.wsgi import application
+from scripts.write_openapi import PUBLISHED, as_text, generated
 from tests.support.factories import make_staff, make_token, make_world
 from tests.support.walk import PARAMETER, api_views
 
@@ -54,6 +57,13 @@ def test_the_schema_is_valid_and_names_every_operation() -> None:
     operations = [o for path in DOCUMENT["paths"].values() for o in path.values() if "operationId" in o]
     names = [operation["operationId"] for operation in operations]
     assert len(names) == len(set(names))
+
+
+def test_the_published_document_is_the_generated_one(client) -> None:
+    """After a change of the API: `make openapi`."""
+    published = PUBLISHED.read_text(encoding="utf-8")
+    assert published == as_text(generated())
+    assert json.loads(published) == client.get("/v1/schema", headers={"accept": "application/json"}).json()
 
 
 @schema.parametrize()

@@ -6,6 +6,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -65,10 +66,46 @@ def https_server(folder: Path, handle: Handler) -> Iterator[tuple[str, Path]]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:
         yield f"https://localhost:{server.server_port}", certificate
     finally:
         server.shutdown()
         server.server_close()
+        thread.join()
+
+
+@dataclass
+class Received:
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class Receiver:
+    """What arrived, and what the next answers are: a status, or a status and a place to redirect to."""
+
+    url: str = ""
+    requests: list[Received] = field(default_factory=list)
+    status: int = 204
+    location: str | None = None
+
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        body = request.rfile.read(int(request.headers["Content-Length"]))
+        self.requests.append(Received(request.path, dict(request.headers), body))
+        request.send_response(self.status)
+        if self.location:
+            request.send_header("Location", self.location)
+        request.send_header("Content-Length", "0")
+        request.end_headers()
+
+
+@contextmanager
+def tls_receiver(folder: Path) -> Iterator[tuple[Receiver, Path]]:
+    """A server that receives what is sent out, and the file of its authority."""
+    receiver = Receiver()
+    with https_server(folder, receiver.answer) as (address, authority):
+        receiver.url = f"{address}/hook"
+        yield receiver, authority

@@ -1,8 +1,8 @@
 """Principals: who is this, what do we hold of it, what may it do?"""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.contrib import admin
@@ -28,6 +28,15 @@ HELD_LISTS = (
     ("feedback_edgestrength_changelist", "Credit ledger"),
     ("operations_legalhold_changelist", "Holds"),
 )
+
+
+FactsOf = Callable[[Principal], list[ui.Fact]]
+_more_facts: list[FactsOf] = []
+
+
+def register_facts(facts: FactsOf) -> None:
+    """Have the page of a principal show what another app knows of it."""
+    _more_facts.append(facts)
 
 
 class PrincipalForm(ReasonForm):
@@ -135,19 +144,6 @@ class PrincipalAdmin(ModelAdmin):
     superuser_sees = True
     page_template = "core/page.html"
     governed = (CreatePrincipal, CreateToken, DisablePrincipal, EnablePrincipal)
-    more_facts: ClassVar[list[Callable[[HttpRequest, Principal], Sequence[ui.Fact]]]] = []
-
-    @classmethod
-    def extend(
-        cls,
-        *,
-        actions: Sequence[type[GovernedAction]] = (),
-        facts: Callable[[HttpRequest, Principal], Sequence[ui.Fact]] | None = None,
-    ) -> None:
-        """Apps above add what they do to a principal, and what they know of one, when their admin is loaded."""
-        cls.governed = (*cls.governed, *(action for action in actions if action not in cls.governed))
-        if facts is not None and facts not in cls.more_facts:
-            cls.more_facts.append(facts)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -183,7 +179,8 @@ class PrincipalAdmin(ModelAdmin):
             ui.Fact("known since", ui.when(obj.created_at)),
             ui.Fact("state", ui.Mark("warn", "disabled") if obj.disabled_at else "enabled"),
         ]
-        facts += [fact for read in self.more_facts for fact in read(request, obj)]
+        for more in _more_facts:
+            facts += more(obj)
         tokens = SimpleNamespace(title="Tokens", anchor="tokens", content=token_rows(request, obj))
         held = SimpleNamespace(title="What is held", anchor="held", content=held_lists(obj))
         return {"facts": ui.Facts(facts, first=True), "sections": [tokens, held]}

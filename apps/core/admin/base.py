@@ -12,6 +12,7 @@ from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import ForeignKey, Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from unfold.admin import ModelAdmin as UnfoldModelAdmin
@@ -20,7 +21,7 @@ from apps.core import ui
 from apps.core.access import holds, narrow, workspaces_with
 from apps.core.admin.changelist import CURSOR, PER_PAGE, KeysetChangeList
 from apps.core.admin.export import FORMATS, export_columns, stream
-from apps.core.admin.trail import audit_trail
+from apps.core.admin.trail import audit_trail, trail_url
 from apps.core.db.rowpolicy import OwnerPolicy, WorkspacePolicy
 from apps.core.db.sessions import own_transactions, staff_session
 
@@ -58,6 +59,11 @@ class ModelAdmin(UnfoldModelAdmin):
     empty_value_display = "–"
     compressed_fields = False
     warn_unsaved_form = True
+
+    @classmethod
+    def add_actions(cls, *actions: type[Any]) -> None:
+        """Apps above add what they do to this model, when their admin is loaded and before any page is served."""
+        cls.governed = (*cls.governed, *(action for action in actions if action not in cls.governed))
 
     # Rights -----------------------------------------------------------------------------------------------
 
@@ -209,6 +215,15 @@ class ModelAdmin(UnfoldModelAdmin):
             **self.page_context(request, obj),
         }
         return TemplateResponse(request, self.page_template, context)
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponseBase:
+        """What was done to an object is in the audit trail. Hidden and absent are one answer."""
+        obj = self.get_object(request, unquote(object_id))
+        if obj is None or not self.has_view_permission(request, obj):
+            raise Http404
+        return redirect(trail_url(obj))
 
     def page_context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         """What the page shows beyond title, actions and audit; evaluated here, inside the session."""

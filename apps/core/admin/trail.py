@@ -23,9 +23,13 @@ def audit_trail(obj: Model, *related: tuple[str, list[Any]]) -> ui.AuditTrail:
     for label, keys in related:
         wanted |= Q(object_type=label, object_id__in=[str(key) for key in keys])
     found = AuditEntry.objects.filter(wanted).select_related("actor_user").order_by("-id")[:SHOWN]
+    return ui.AuditTrail([shown_entry(entry) for entry in found], trail_url(obj))
+
+
+def trail_url(obj: Model) -> str:
+    """The audit trail of the object alone."""
     query = urlencode({"object": str(obj.pk), "window": "all"})
-    base = reverse("admin:core_auditentry_changelist")
-    return ui.AuditTrail([shown_entry(entry) for entry in found], f"{base}?{query}")
+    return f"{reverse('admin:core_auditentry_changelist')}?{query}"
 
 
 def shown_entry(entry: AuditEntry) -> ui.AuditEntry:

@@ -4,7 +4,7 @@ import json
 import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from uuid import UUID
 
 from apps.core import clock
@@ -16,7 +16,7 @@ TITLE_MAX = 512
 INDEX_TIMED = frozenset({"doc", "wiki_doc", "document"})
 """Types whose version is the time of indexing; the others carry the origin's `updated_at` as it was given."""
 
-TYPES = (
+SourceType = Literal[
     "issue",
     "pull_request",
     "release",
@@ -27,7 +27,9 @@ TYPES = (
     "pr_review",
     "pr_review_comment",
     "document",
-)
+]
+"""What a passage may be; the one list, in the order in which a scan names its surfaces."""
+TYPES: tuple[str, ...] = get_args(SourceType)
 THREADED = frozenset({"issue", "pull_request"})
 
 

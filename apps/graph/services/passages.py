@@ -124,7 +124,16 @@ def write_prepared(*, batch: Batch) -> list[PassageResult]:
         lock_owner(identity.principal_id)
         for group in _groups(batch.prepared):
             results += _write_group(identity, group)
+        if any(result.result in {"created", "updated"} for result in results):
+            transaction.on_commit(_vectors_wanted, robust=True)
     return sorted(results, key=lambda result: result.index)
+
+
+def _vectors_wanted() -> None:
+    # Here, because the tasks stand on the services.
+    from apps.graph.tasks import embed_soon
+
+    embed_soon()
 
 
 def _analyse(prepared: Sequence[Prepared]) -> list[Analysed]:

@@ -5,5 +5,13 @@ from .destinations import DestinationAdmin
 from .erasures import ErasureCertificateAdmin
 from .holds import LegalHoldAdmin
 from .jobs import JobRunAdmin
+from .verification import AuditTrailAdmin
 
-__all__ = ["AlarmAdmin", "DestinationAdmin", "ErasureCertificateAdmin", "JobRunAdmin", "LegalHoldAdmin"]
+__all__ = [
+    "AlarmAdmin",
+    "AuditTrailAdmin",
+    "DestinationAdmin",
+    "ErasureCertificateAdmin",
+    "JobRunAdmin",
+    "LegalHoldAdmin",
+]

@@ -69,7 +69,7 @@ class ErasePrincipal(GovernedAction):
         return Done(f"The erasure of {obj} has begun.", registered.url("change", certificate))
 
 
-PrincipalAdmin.extend(actions=(ErasePrincipal,))
+PrincipalAdmin.add_actions(ErasePrincipal)
 
 
 def totals(certificate: ErasureCertificate) -> tuple[int, int, int]:
