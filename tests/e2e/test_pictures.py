@@ -19,7 +19,7 @@ from apps.operations.erasure import services as erasures
 from apps.operations.models import Job, JobRun
 from apps.search.demo import load
 from apps.search.demo.schemas import demo_memory
-from apps.traces.models import Trace
+from apps.traces.models import ActionReceipt
 from tests.e2e.conftest import Scene
 from tests.support import factories
 from tests.support.traces import save
@@ -53,11 +53,10 @@ def scene(transactional_db: None, settings: Any, tmp_path: Path, monkeypatch: An
     _two_weeks(maria)
     _today(bot)
     with principal_session(maria):
-        confirmed = Trace.objects.filter(action_receipts__kind="confirmed").order_by("-recorded_at").first()
-        assert confirmed is not None
-        receipt = confirmed.action_receipts.filter(kind="confirmed").values_list("pk", flat=True).first()
+        told = ActionReceipt.objects.filter(kind="confirmed").order_by("-recorded_at").first()
+        assert told is not None
     _upkeep(workspace)
-    found = Scene(workspace, superuser, ana, maria, confirmed.pk, str(receipt))
+    found = Scene(workspace, superuser, ana, maria, told.trace_id, str(told.pk))
     found.objects["erasure"] = _erased(workspace, ana)
     with staff_session(ana):
         found.objects["policy"] = policies.current_policy(workspace.pk, "memory").pk
