@@ -27,7 +27,12 @@ def confirmed_trace(http: httpx.Client) -> tuple[str, str]:
     trace, source = found["trace_id"], found["graph_results"][0]["source_id"]
     uses = [{"source_id": source, "stage": stage} for stage in ("selected", "validated", "used")]
     http.post(f"/v1/traces/{trace}/uses", json={"idempotency_key": "climb", "uses": uses}).raise_for_status()
-    outcome = {"idempotency_key": "confirm", "outcome": "confirmed", "source_ids": [source], "reason": "it ran"}
+    outcome = {
+        "idempotency_key": "confirm",
+        "outcome": "confirmed",
+        "source_ids": [source],
+        "reason": "it ran",
+    }
     receipt = http.post(f"/v1/traces/{trace}/outcomes", json=outcome).raise_for_status().json()
     assert [change["delta"] for change in receipt["changes"]] == [0.25]
     return trace, receipt["receipt_id"]
