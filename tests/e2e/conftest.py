@@ -8,10 +8,13 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
 
+from apps.accounts import services as accounts
 from apps.accounts.grants import GRANTS, GROUPS
 from apps.accounts.models import ApiToken, Workspace
 from apps.core import clock
@@ -20,6 +23,9 @@ from apps.core.db.sessions import principal_session, staff_session
 from apps.core.ids import uuid7
 from apps.feedback.services.outcomes import Outcome, record_outcome
 from apps.operations import alarms, holds
+from apps.operations.erasure import certificates
+from apps.operations.erasure.models import ErasureCertificate
+from apps.operations.erasure.rules import rules as erasure_rules
 from apps.operations.models import Destination, Job, JobRun
 from apps.retrieval.schemas import Provenance
 from apps.traces.models import ReceiptKind
@@ -169,8 +175,46 @@ def _operations(workspace: Workspace, superuser: User, staff: User, trace: UUID)
             reason="asked for by counsel",
             items=[("traces.trace", trace)],
         )
+    _certificate(workspace)
     with staff_session(superuser):
+        accounts.create_issuer(
+            workspace=workspace.pk,
+            iss=f"https://login.example.org/{'r' * 200}",
+            audience="memory",
+            subject_prefix="oidc:login#",
+            algorithms=["ES256"],
+            scopes=["search"],
+            jwks_url="https://login.example.org/keys",
+        )
         ApiToken.objects.filter(name="test").update(expires_at=now + timedelta(days=3))
+
+
+def _certificate(workspace: Workspace) -> None:
+    """Of an erasure that found rows in every table."""
+    now = clock.now()
+    tables = [
+        {"table": rule.table, "found": 1204331, "deleted": 1204331, "remaining": 0}
+        for rule in erasure_rules()
+    ]
+    made = ErasureCertificate(
+        workspace=workspace,
+        actor="staff",
+        status="complete",
+        requested_at=now,
+        fence_at=now,
+        completed_at=now,
+        tables=tables,
+        backup_days=30,
+        audit_entry_id=uuid7(),
+    )
+    made.checksum = certificates.checksum(made)
+    # Certificates begin in a function of the database alone; this one has no erasure behind it.
+    fields = made._meta.local_concrete_fields
+    values = [field.get_db_prep_save(getattr(made, field.attname), connection) for field in fields]
+    names = ", ".join(field.column for field in fields)
+    with psycopg.connect(os.environ["DATABASE_ADMIN_URL"]) as admin:
+        marks = ", ".join(["%s"] * len(values))
+        admin.execute(f"INSERT INTO operations_erasurecertificate ({names}) VALUES ({marks})", values)
 
 
 OpenPage = Callable[..., Any]

@@ -19,7 +19,7 @@ from apps.operations.erasure import services as erasures
 from apps.operations.models import Job, JobRun
 from apps.search.demo import load
 from apps.search.demo.schemas import demo_memory
-from apps.traces.models import Trace
+from apps.traces.models import ActionReceipt
 from tests.e2e.conftest import Scene
 from tests.support import factories
 from tests.support.traces import save
@@ -49,18 +49,18 @@ def scene(transactional_db: None, settings: Any, tmp_path: Path, monkeypatch: An
     with staff_session(superuser):
         Principal.objects.filter(pk=maria.principal_id).update(display_name="Maria Sandoval")
         Principal.objects.filter(pk=bot.principal_id).update(display_name="Support bot")
-    factories.make_token(maria, "search", "feedback", superuser=superuser)
+        owner = Principal.objects.defer("hash_key").get(pk=maria.principal_id)
+        scopes = ["feedback", "search"]
+        services.create_token(name="support desk", scopes=scopes, principal=owner, reason="pilot")
     _two_weeks(maria)
     _today(bot)
     with principal_session(maria):
-        confirmed = Trace.objects.filter(action_receipts__kind="confirmed").order_by("-recorded_at").first()
-        assert confirmed is not None
-        receipt = confirmed.action_receipts.filter(kind="confirmed").values_list("pk", flat=True).first()
+        told = ActionReceipt.objects.filter(kind="confirmed").order_by("-recorded_at").first()
+        assert told is not None
     _upkeep(workspace)
-    found = Scene(workspace, superuser, ana, maria, confirmed.pk, str(receipt))
+    found = Scene(workspace, superuser, ana, maria, told.trace_id, str(told.pk))
     found.objects["erasure"] = _erased(workspace, ana)
-    with staff_session(ana):
-        found.objects["policy"] = policies.current_policy(workspace.pk, "memory").pk
+    found.objects["policy"] = _policy(workspace, ana)
     return found
 
 
@@ -118,10 +118,25 @@ def _erased(workspace: Any, staff: Any) -> UUID:
     return certificate
 
 
+def _policy(workspace: Any, staff: Any) -> UUID:
+    """The workspace's own version, which keeps traces shorter than the default."""
+    with staff_session(staff):
+        default = policies.current_policy(workspace.pk, "memory")
+        days = {**default.document["retention_days"], "trace": 60, "trace_text": 14}
+        made = policies.publish_policy(
+            workspace_id=workspace.pk,
+            kind="memory",
+            document={**default.document, "retention_days": days},
+            if_match=default.hash,
+            reason="agreed with the works council",
+        )
+        return UUID(str(made.pk))
+
+
 def _shown(scene: Scene) -> dict[str, str]:
     return {
         "start": "/admin/",
-        "traces": "/admin/traces/trace/",
+        "traces": "/admin/traces/trace/?window=7d",
         "trace": f"/admin/traces/trace/{scene.trace}/change/",
         "principal": f"/admin/accounts/principal/{scene.principal.principal_id}/change/",
         "certificate": f"/admin/operations/erasurecertificate/{scene.objects['erasure']}/change/",

@@ -1,5 +1,6 @@
 """Every staff page in a real browser: accessible, narrow, by keyboard, without script, in its own policy."""
 
+import re
 from typing import Any
 
 import pytest
@@ -189,6 +190,17 @@ def test_a_query_is_shown_in_one_answer_and_closed_by_a_reload(browser: Any, sce
     assert page.get_by_text("Revealed by you at").count() == 1
     page.reload()
     assert SECRET_QUERY not in page.content()
+
+
+def test_a_certificate_prints_on_one_page(browser: Any, scene: Scene) -> None:
+    from apps.operations.erasure.models import ErasureCertificate
+
+    page = browser(scene.everything)
+    url = f"/admin/operations/erasurecertificate/{ErasureCertificate.objects.get().pk}/change/"
+    page.goto(url)
+    assert "certificate" in page.content()
+    printed = page.pdf(format="A4", print_background=True)
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 1
 
 
 def test_pages_can_be_read_without_script(browser: Any, scene: Scene) -> None:

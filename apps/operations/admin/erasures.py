@@ -159,8 +159,8 @@ class ErasureCertificateAdmin(ModelAdmin):
             "facts": ui.Facts(self._facts(obj), first=True),
             "notices": self._notices(obj),
             "sections": [
-                SimpleNamespace(title="Rows", anchor="rows", content=rows_of(obj)),
                 SimpleNamespace(title="Copies elsewhere", anchor="copies", content=copies_of(obj)),
+                SimpleNamespace(title="Rows", anchor="rows", content=rows_of(obj)),
             ],
         }
 
