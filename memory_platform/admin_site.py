@@ -118,7 +118,7 @@ GROUPS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             _entry("Alarms", "notifications", "operations_alarm_changelist", "a"),
             _entry("Job runs", "schedule", "operations_jobrun_changelist"),
             _entry("Holds", "lock", "operations_legalhold_changelist"),
-            _entry("Erasures", "delete_forever", "operations_erasure_changelist"),
+            _entry("Erasures", "delete_forever", "operations_erasurecertificate_changelist"),
             _entry("Retention reviews", "event_available", "operations_retentionreview_changelist"),
             _entry("Alarm destinations", "outgoing_mail", "operations_destination_changelist"),
             _entry("Policies", "policy", "core_storedpolicy_changelist"),

@@ -36,8 +36,24 @@ def prior(
     at: datetime,
 ) -> Prior:
     """The prior at a time, 0 < value ≤ 1.5 for a row of the least merit on; a pinned row has 1.5 flat."""
+    factors = prior_factors(weight, useful, unhelpful, confidence, pinned, stale, accessed_at, updated_at, at)
+    return Prior(*factors)
+
+
+def prior_factors(
+    weight: float,
+    useful: int,
+    unhelpful: int,
+    confidence: float,
+    pinned: bool,
+    stale: bool,
+    accessed_at: datetime | None,
+    updated_at: datetime,
+    at: datetime,
+) -> tuple[float, float, float, float, float]:
+    """The members of `Prior`, for whoever needs hundreds: value, merit, age, staleness, confidence."""
     if pinned:
-        return Prior(PINNED)
+        return PINNED, 1.0, 1.0, 1.0, 1.0
     merit = 1 + WEIGHT * math.log(weight) + USEFUL * math.log1p(useful) - UNHELPFUL * math.log1p(unhelpful)
     merit = max(LEAST, merit)
     last = max(accessed_at, updated_at) if accessed_at else updated_at
@@ -45,4 +61,4 @@ def prior(
     age = AGE_FLOOR + (1 - AGE_FLOOR) * math.exp(-days / AGE_DAYS)
     freshness = STALE if stale else 1.0
     belief = 0.5 + 0.5 * confidence
-    return Prior(merit * age * freshness * belief, merit, age, freshness, belief)
+    return merit * age * freshness * belief, merit, age, freshness, belief

@@ -10,7 +10,7 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.graph.prior import DAY_S, PINNED, prior
+from apps.graph.prior import DAY_S, PINNED, prior_factors
 from apps.retrieval.candidates import Attributes, Candidate
 from apps.retrieval.policy import FEATURES
 from apps.retrieval.schemas import Features
@@ -52,14 +52,14 @@ def _recency(pool: Sequence[Candidate], at: datetime, per_day: float) -> Column:
 
 
 def _prior(node: Attributes, at: datetime) -> float:
-    return prior(
-        weight=node.weight,
-        useful=node.useful_count,
-        unhelpful=node.unhelpful_count,
-        confidence=node.confidence,
-        pinned=node.pinned,
-        stale=node.stale_at is not None,
-        accessed_at=node.accessed_at,
-        updated_at=node.updated_at,
-        at=at,
-    ).value
+    return prior_factors(
+        node.weight,
+        node.useful_count,
+        node.unhelpful_count,
+        node.confidence,
+        node.pinned,
+        node.stale_at is not None,
+        node.accessed_at,
+        node.updated_at,
+        at,
+    )[0]

@@ -15,10 +15,10 @@ THREADED = frozenset({"issue", "pull_request", "issue_comment", "pr_review", "pr
 def fold_key(node: Attributes) -> tuple[Any, ...]:
     """The entity of a node; where a part of the key is missing, the node itself."""
     if node.type in VERSIONED and node.repo and node.path:
-        return ("file", node.principal_id, node.repo, node.path)
+        return ("file", node.principal_id.int, node.repo, node.path)
     if node.type in THREADED and node.repo and node.number is not None:
-        return ("thread", node.principal_id, node.repo, node.number)
-    return (node.id,)
+        return ("thread", node.principal_id.int, node.repo, node.number)
+    return (node.id.int,)
 
 
 def fold(ranked: Iterable[Scored]) -> list[tuple[Scored, tuple[Scored, ...]]]:

@@ -124,7 +124,7 @@ def _values(name: str, allowed: Restriction, cap: int) -> dict[str, Any]:
 
 def _folded(cursor: Any, node_ids: Sequence[UUID], limit: int) -> tuple[ListedRow, ...]:
     """One row an entity, the newest of it; `limit` counts entities."""
-    known = read_attributes(cursor, node_ids, None) if node_ids else {}
+    known = {node.id: node for node in read_attributes(cursor, node_ids)} if node_ids else {}
     groups: dict[tuple[str, ...], list[Attributes]] = {}
     for node_id in node_ids:
         if node_id in known:
@@ -146,7 +146,7 @@ def fetch(node_ids: Sequence[UUID]) -> Listing:
     """The nodes in the order asked for, duplicates dropped, and which of them are not there for the caller."""
     wanted = list(dict.fromkeys(node_ids))
     cursor = session_cursor()
-    known = read_attributes(cursor, wanted, None)
+    known = {node.id: node for node in read_attributes(cursor, wanted)}
     rows = tuple(_listed(cursor, [(known[node_id], ()) for node_id in wanted if node_id in known]))
     there = {row.node.id for row in rows}
     return Listing(rows, not_found=tuple(node_id for node_id in wanted if node_id not in there))

@@ -77,11 +77,12 @@ def _choose(
         if request.min_score is not None and best.score < request.min_score:
             excluded["below_min_score"] += 1
             continue
-        source = _source_key(best.candidate.node)
-        if request.max_per_source is not None and per_source[source] >= request.max_per_source:
-            excluded["max_per_source"] += 1
-            continue
-        per_source[source] += 1
+        if request.max_per_source is not None:
+            source = _source_key(best.candidate.node)
+            if per_source[source] >= request.max_per_source:
+                excluded["max_per_source"] += 1
+                continue
+            per_source[source] += 1
         if len(chosen) < request.limit:
             chosen.append((best, others))
     return chosen

@@ -72,9 +72,10 @@ class ChannelReport:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+# Features and Raw are not frozen: a search makes hundreds, and freezing triples the price of making one.
+@dataclass(slots=True)
 class Features:
-    """The six features in [0, 1] as they were used."""
+    """The six features in [0, 1] as they were used. Never changed once they are made."""
 
     semantic: float
     lexical: float
@@ -84,9 +85,10 @@ class Features:
     confidence: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Raw:
-    """Values of the channels before they became features; None where a channel did not return the row."""
+    """Values of the channels before they became features; None where a channel did not return the row. Never
+    changed once they are made."""
 
     bm25: float | None = None
     cosine: float | None = None

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import structlog
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, transaction
 
 from apps.core import clock
 from apps.core.db.identity import PrincipalIdentity
@@ -31,6 +31,7 @@ MAX_GRAPH_ROWS = 30
 MAX_POOL = 200
 """Pages of the graph axis whose strength is looked up."""
 
+READ_ONLY = {"transaction_read_only": "on"}
 NO_EMBEDDING = QueryEmbedding("empty")
 
 
@@ -55,9 +56,7 @@ def find(caller: PrincipalIdentity, request: SearchRequest, *, at: datetime) -> 
     embedding = embed_query(request.query) if request.mode == "search" else NO_EMBEDDING
     lowered = _lowered(request, embedding, at)
     try:
-        with principal_session(caller):
-            with connection.cursor() as cursor:
-                cursor.execute("SET TRANSACTION READ ONLY")
+        with principal_session(caller, limits=READ_ONLY):
             if request.mode == "search":
                 return _searched(request, lowered)
             listing = fetch(request.node_ids or ()) if request.node_ids is not None else scan(lowered)

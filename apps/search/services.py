@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
-from django.db import connection
 
 from apps.core import clock
 from apps.core.db.identity import PrincipalIdentity
@@ -31,7 +30,7 @@ RETRIEVAL_INCOMPLETE = "retrieval_incomplete"
 SAVE_FAILED = "memory_save_failed"
 ALL_UNRESOLVED = "all_sources_unresolved"
 
-TIMEOUTS = "SELECT set_config('lock_timeout', '1s', true), set_config('statement_timeout', '2s', true)"
+TIMEOUTS = {"lock_timeout": "1s", "statement_timeout": "2s"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +91,7 @@ def _record(caller: PrincipalIdentity, request: SearchRequest, found: Found, sta
 
 def _save(caller: PrincipalIdentity, new: NewTrace) -> SavedTrace:
     def once() -> SavedTrace:
-        with principal_session(caller):
-            with connection.cursor() as cursor:
-                cursor.execute(TIMEOUTS)
+        with principal_session(caller, limits=TIMEOUTS):
             return save_trace(new=new)
 
     return retried(once, on_failure=lambda: SaveFailed("storage"))

@@ -173,3 +173,18 @@ def test_a_page_is_opened_by_get_alone_and_append_only_objects_have_no_form() ->
     assert client.get(f"{LIST}add/").status_code == 403
     assert client.post(f"{LIST}{principal.principal_id}/delete/", {"post": "yes"}).status_code == 403
     assert 'name="subject"' not in client.get(page).content.decode()
+
+
+def test_an_empty_list_says_which_single_filter_hides_its_rows() -> None:
+    _, user = _rows(3)
+    client = _client(user)
+    both = client.get(f"{LIST}?state=disabled&q=token:row-0001").content.decode()
+    assert "Without state: disabled" in both
+    assert "Without search" not in both
+    assert client.get(f"{LIST}?q=token:row-0001").content.decode().count("data-row") == 1
+    neither = client.get(f"{LIST}?state=disabled&q=nobody").content.decode()
+    assert "No single one of them hides rows" in neither
+    assert "Clear the filters" in neither
+    found = re.search(r'href="([^"]*)">Without state', both)
+    assert found
+    assert "token:row-0001" in client.get(LIST + found[1].replace("&amp;", "&")).content.decode()

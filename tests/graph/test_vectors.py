@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from django.test import Client
 
 from apps.core import clock
 from apps.core.db.sessions import principal_session
@@ -14,7 +15,7 @@ from apps.graph.embedders.active import active
 from apps.graph.models import Passage, Vector
 from apps.graph.services import PassageItem, embed_missing, vectors, write_passages
 from apps.graph.tasks import embed, owners_to_embed
-from tests.support.factories import make_principal, make_world
+from tests.support.factories import make_principal, make_staff, make_world
 from tests.support.memory import corpus, store
 
 pytestmark = pytest.mark.django_db
@@ -205,3 +206,17 @@ def test_a_space_is_filled_beside_the_active_one_and_swapped_when_complete(fake,
         owner_connection.execute("UPDATE graph_embedder SET state = 'registered'")
         owner_connection.execute("UPDATE graph_embedder SET state = 'active' WHERE id = %s", [before.id])
         forget_active()
+
+
+def test_the_page_of_a_principal_says_how_far_vectors_have_come(world, fake) -> None:
+    store(world.principal, "one", "two", "three")
+    store(make_principal(world.workspace), "another's")
+    embed_missing(principal=world.principal, batch=2)
+    page = f"/admin/accounts/principal/{world.principal.principal_id}/change/"
+    watcher, operator = Client(), Client()
+    watcher.force_login(make_staff(world.workspace, "view_traces"))
+    operator.force_login(make_staff(world.workspace, "operate_collection"))
+    assert "2 of 3 rows" in watcher.get(page).content.decode()
+    embed_missing(principal=world.principal)
+    assert "3 of 3 rows" in watcher.get(page).content.decode()
+    assert "of 3 rows" not in operator.get(page).content.decode()

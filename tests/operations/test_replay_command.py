@@ -7,7 +7,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from apps.accounts import selectors
-from apps.core.db.sessions import principal_session
+from apps.core.db.sessions import principal_session, staff_session
 from apps.core.problems import NotFound
 from apps.operations.erasure import services
 from apps.operations.erasure.tasks import erase
@@ -39,7 +39,7 @@ def test_restored_principal_goes_again(file: Path, admin_connection) -> None:
     admin_connection.execute("DELETE FROM operations_erasurecertificate")
     admin_connection.execute("UPDATE accounts_principal SET disabled_at = NULL")
     assert "1 erasures" in replay()
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFound), staff_session(world.superuser):
         selectors.get_principal(world.principal.principal_id)
     assert "0 erasures" in replay()
 

@@ -33,6 +33,7 @@ class Web:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.log = folder / "log"
+        (folder / "static").mkdir()
         self.process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "gunicorn", "memory_platform.wsgi:application"),
@@ -41,7 +42,7 @@ class Web:
                 *("--worker-class", "gthread", "--no-control-socket"),
             ],
             cwd=ROOT,
-            env={**os.environ, "DATABASE_POOL_MAX": "4"},
+            env={**os.environ, "DATABASE_POOL_MAX": "4", "MEMORY_VAR": str(folder)},
             stdout=self.log.open("wb"),
             stderr=subprocess.STDOUT,
             start_new_session=True,

@@ -5,16 +5,17 @@ from datetime import timedelta
 import pytest
 
 from apps.core import clock
-from apps.core.db.sessions import principal_session
+from apps.core.db.sessions import principal_session, staff_session
 from apps.feedback import tasks as feedback_tasks
 from apps.feedback.models import EdgeStrength
 from apps.operations import expiry
 from apps.operations.models import Alarm, NewestSample
 from apps.traces import retention, tasks
 from apps.traces.models import Trace
+from memory_platform import usage
 from tests.feedback.test_outcomes import confirm, walked
-from tests.support.factories import make_world
-from tests.support.traces import issue, ranked, save
+from tests.support.factories import make_staff, make_world
+from tests.support.traces import climb, issue, ranked, save, source_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -72,6 +73,26 @@ def test_the_last_minutes_are_measured_by_workspace(world) -> None:
     assert found["traces_recorded", "complete"] == 2
     assert found["traces_latency_ms", "0.95"] == 30
     assert found["traces_oldest_seconds",] == pytest.approx(7200, abs=60)
+    assert found["traces_zero_hit",] == 1
+
+
+def test_the_start_page_draws_older_days_from_what_is_measured(world) -> None:
+    with principal_session(world.principal):
+        with clock.frozen(clock.now() - timedelta(minutes=62)):
+            used, retrieved = save([ranked(issue(7))]), save([ranked(issue(8))])
+            save([])
+        climb(used.id, source_of(issue(7)))
+        save([ranked(issue(9))])
+        save([])
+    assert retrieved.id != used.id
+    tasks.measure.function()
+    now = clock.now()
+    days = {now.date(): usage.Day()}
+    with staff_session(make_staff(world.workspace, "view_traces", "audit")):
+        usage._sampled(days, [world.workspace.pk], now - timedelta(hours=1), now.date() + timedelta(days=1))
+    day = days[now.date()]
+    assert (day.searches, day.zero_hits) == (2, 1)
+    assert day.stages == {0: 1, 1: 0, 2: 0, 3: 1}
 
 
 def test_the_ledger_is_verified_by_rotation_and_a_drift_is_an_alarm_that_changes_nothing(

@@ -3,14 +3,115 @@
 from types import SimpleNamespace
 from typing import Any
 
+from django import forms
 from django.contrib import admin
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from apps.accounts.models import Workspace, WorkspaceGroupGrant, WorkspaceUserGrant
+from apps.accounts import services
+from apps.accounts.admin.fields import optional_reason, text_input
+from apps.accounts.grants import GROUPS
+from apps.accounts.models import ApiToken, Workspace, WorkspaceGroupGrant, WorkspaceUserGrant
 from apps.core import ui
-from apps.core.admin import ModelAdmin
+from apps.core.admin import Done, GovernedAction, ModelAdmin, Preview, ReasonForm, workspace_choices
+
+
+class StaffForm(ReasonForm):
+    username = forms.CharField(
+        max_length=150, label="User name", widget=text_input(**{"data-focus": "", "autocomplete": "off"})
+    )
+    full_name = forms.CharField(max_length=300, required=False, label="Name", widget=text_input())
+    email = forms.EmailField(
+        required=False, label="E-mail", widget=forms.EmailInput(attrs={"class": "gv-input"})
+    )
+    groups = forms.MultipleChoiceField(
+        required=False, label="Groups", widget=forms.CheckboxSelectMultiple, help_text="more grants later"
+    )
+
+
+class CreateStaff(GovernedAction):
+    name, path, label, kind = "create", "create/", "New staff user…", "primary"
+    title = "New staff user"
+    on_object = False
+
+    @classmethod
+    def permitted(cls, model_admin: Any, request: HttpRequest, obj: Any) -> bool:
+        return bool(getattr(request.user, "is_superuser", False))
+
+    def make_form(self, request: HttpRequest, obj: Any, data: Any = None) -> ReasonForm:
+        form = StaffForm(data)
+        form.fields["groups"].choices = [  # type: ignore[attr-defined]
+            (f"{workspace.pk}:{title}", f"{workspace.name}: {title} ({', '.join(grants)})")
+            for workspace in workspace_choices(request)
+            for title, grants in GROUPS.items()
+        ]
+        optional_reason(form)
+        return form
+
+    def preview(self, request: HttpRequest, obj: Any, form: ReasonForm) -> Preview:
+        summary = "Makes a person who may sign in here. The initial password is shown once."
+        return Preview(f"{summary} Without a group it sees nothing yet.", "Make the staff user")
+
+    def act(self, request: HttpRequest, obj: Any, data: dict[str, Any], preview: Preview) -> Done:
+        known = {str(workspace.pk): workspace for workspace in workspace_choices(request)}
+        chosen = [choice.partition(":") for choice in data["groups"]]
+        made = services.create_staff(
+            username=data["username"],
+            full_name=data["full_name"],
+            email=data["email"],
+            groups=[(known[key], title) for key, _, title in chosen],
+            reason=data["reason"],
+        )
+        name = made.user.username
+        return Done(
+            f"Staff user {name} is there.",
+            revealed=ui.Secret(made.password, f"The initial password of {name}"),
+        )
+
+
+class DeactivateStaff(GovernedAction):
+    name, path, label, kind = "deactivate", "<int:object_id>/deactivate/", "Sign off…", "danger-link"
+    title = "Sign the staff user off"
+    when_active = True
+
+    @classmethod
+    def permitted(cls, model_admin: Any, request: HttpRequest, obj: Any) -> bool:
+        return bool(getattr(request.user, "is_superuser", False)) and obj.is_active == cls.when_active
+
+    @classmethod
+    def blocked(cls, model_admin: Any, request: HttpRequest, obj: Any) -> str:
+        return "Another superuser signs you off." if obj.pk == request.user.pk else ""
+
+    def preview(self, request: HttpRequest, obj: Any, form: ReasonForm) -> Preview:
+        tokens = ApiToken.objects.filter(user=obj, revoked_at__isnull=True).count()
+        summary = (
+            f"Refuses its sessions and its {tokens} tokens from the next request on. Its grants stay, unused."
+        )
+        return Preview(summary, "Sign off 1 person", {"tokens": str(tokens), "state": "active"})
+
+    def act(self, request: HttpRequest, obj: Any, data: dict[str, Any], preview: Preview) -> Done:
+        services.deactivate_staff(obj.pk, reason=data["reason"])
+        return Done(f"{obj.get_full_name() or obj.username} is signed off.")
+
+
+class ActivateStaff(DeactivateStaff):
+    name, path, label, kind = "activate", "<int:object_id>/activate/", "Let in again…", ""
+    title = "Let the staff user in again"
+    when_active = False
+
+    @classmethod
+    def blocked(cls, model_admin: Any, request: HttpRequest, obj: Any) -> str:
+        return ""
+
+    def preview(self, request: HttpRequest, obj: Any, form: ReasonForm) -> Preview:
+        return Preview(
+            "It may sign in again, with the grants it holds now.", "Let in 1 person", {"state": "off"}
+        )
+
+    def act(self, request: HttpRequest, obj: Any, data: dict[str, Any], preview: Preview) -> Done:
+        services.activate_staff(obj.pk, reason=data["reason"])
+        return Done(f"{obj.get_full_name() or obj.username} may sign in again.")
 
 
 @admin.register(User)
@@ -23,6 +124,7 @@ class StaffAdmin(ModelAdmin):
     superuser_sees = True
     exports = False
     page_template = "core/page.html"
+    governed = (CreateStaff, DeactivateStaff, ActivateStaff)
 
     @admin.display(description="staff user")
     def who(self, obj: User) -> SafeString:

@@ -8,16 +8,21 @@ from apps.accounts.services.principals import (
     enable_principal,
     enter_principal,
 )
+from apps.accounts.services.staff import NewStaff, activate_staff, create_staff, deactivate_staff
 from apps.accounts.services.tokens import NewToken, create_token, revoke_token, rotate_token
 from apps.accounts.services.workspaces import create_workspace, workspace_id
 
 __all__ = [
+    "NewStaff",
     "NewToken",
+    "activate_staff",
     "change_issuer",
     "create_issuer",
     "create_principal",
+    "create_staff",
     "create_token",
     "create_workspace",
+    "deactivate_staff",
     "disable_principal",
     "enable_principal",
     "enter_principal",

@@ -60,6 +60,11 @@ class ModelAdmin(UnfoldModelAdmin):
     compressed_fields = False
     warn_unsaved_form = True
 
+    @classmethod
+    def add_actions(cls, *actions: type[Any]) -> None:
+        """Apps above add what they do to this model, when their admin is loaded and before any page is served."""
+        cls.governed = (*cls.governed, *(action for action in actions if action not in cls.governed))
+
     # Rights -----------------------------------------------------------------------------------------------
 
     def grants_to_view(self) -> tuple[str, ...]:

@@ -1,7 +1,9 @@
 """Lists read by keyset: any depth costs the same, nothing is counted, nothing is skipped."""
 
+from collections.abc import Iterator
 from typing import Any
 
+from django.db import DatabaseError, connection, transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from unfold.views import ChangeList
@@ -13,6 +15,9 @@ from apps.core.problems import UnknownCursor
 
 CURSOR = "cursor"
 PER_PAGE = 50
+PROBES = 5
+PROBE_MS = 250
+"""A probe that takes longer says nothing; an empty list must not cost more than a full one."""
 
 
 class KeysetPaginator:
@@ -34,6 +39,7 @@ class KeysetChangeList(ChangeList):
     estimate: int | None = None
     exact: bool = False
     lost: bool = False
+    hiding: list[dict[str, str]]
 
     def get_filters_params(self, params: dict[str, Any] | None = None) -> dict[str, Any]:
         found: dict[str, Any] = super().get_filters_params(params)
@@ -72,6 +78,7 @@ class KeysetChangeList(ChangeList):
             self.older_url = self.get_query_string({CURSOR: page.next_cursor})
         if page.previous_cursor:
             self.newer_url = self.get_query_string({CURSOR: page.previous_cursor})
+        self.hiding = [] if page.items or not self.chips else self._hiding(request)
         self.exact = not self.older_url and not self.newer_url
         if not self.exact:
             self.estimate = estimated_rows(self.queryset)
@@ -89,6 +96,33 @@ class KeysetChangeList(ChangeList):
             filters={"filters": filters, "workspace": str(workspace.pk) if workspace else None},
         )
 
+    def _hiding(self, request: HttpRequest) -> list[dict[str, str]]:
+        """Filters that alone hide everything: words, and the list without that one. One probe for each."""
+        found = []
+        for at, (words, url, rows) in enumerate(self._without_each(request)):
+            if at < PROBES and _any(rows):
+                found.append({"text": words, "url": url})
+        return found
+
+    def _without_each(self, request: HttpRequest) -> Iterator[tuple[str, str, QuerySet[Any]]]:
+        """The filters that narrow, those set by hand first: words, the list without it and its rows."""
+        specs = [(spec, spec.chip() if hasattr(spec, "chip") else "") for spec in self.filter_specs]
+        for spec, words in [pair for pair in specs if pair[1]]:
+            yield words, self._lifted(spec), self.get_queryset(request, spec.expected_parameters())
+        if query := self.query:
+            self.query = ""
+            rows = self.get_queryset(request)
+            self.query = query
+            yield f"search: {query}", self.get_query_string(remove=["q"]), rows
+        for spec in [spec for spec, words in specs if not words and getattr(spec, "default", "")]:
+            yield str(spec.title), self._lifted(spec), self.get_queryset(request, spec.expected_parameters())
+
+    def _lifted(self, spec: Any) -> str:
+        """The list without a filter; one that holds by default is lifted by saying so."""
+        if getattr(spec, "default", ""):
+            return self.get_query_string({str(spec.parameter_name): "all"})
+        return self.get_query_string(remove=spec.expected_parameters())
+
     @property
     def chips(self) -> list[dict[str, str]]:
         """Filters that are set: words, and the list without that one."""
@@ -100,3 +134,17 @@ class KeysetChangeList(ChangeList):
         if self.query:
             found.append({"text": f"search: {self.query}", "url": self.get_query_string(remove=["q"])})
         return found
+
+
+def _any(rows: QuerySet[Any]) -> bool:
+    """Whether there is a row, asked within `PROBE_MS`."""
+    mark = transaction.savepoint()
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(PROBE_MS)])
+        return rows.exists()
+    except DatabaseError:
+        return False
+    finally:
+        # Takes the timeout back, too.
+        transaction.savepoint_rollback(mark)

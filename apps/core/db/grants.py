@@ -1,6 +1,6 @@
 """Makes the table rights of the roles equal to the declarations, after every migrate."""
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from apps.core.db.roles import SESSION_ROLES, TableRights, expected_rights
@@ -12,7 +12,8 @@ PRIVILEGES = ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", 
 
 def sync_grants() -> None:
     """Revoke what is not declared, grant what is. Run by the owner; idempotent."""
-    with connection.cursor() as cursor:
+    # At once: a running release must never see the moment between REVOKE and GRANT.
+    with transaction.atomic(), connection.cursor() as cursor:
         for rights in expected_rights():
             for statement in grant_statements(rights):
                 cursor.execute(statement)

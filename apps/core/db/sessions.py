@@ -6,7 +6,7 @@ Another identity inside raises; the one exception is `act_for`, by which staff w
 Querysets that outlive their session see nothing: evaluate inside.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
@@ -76,25 +76,29 @@ def acting_staff() -> StaffIdentity | None:
     return _actor.get()
 
 
-def _take(role: str, values: dict[str, str]) -> None:
-    names = ("role", *SETTINGS)
-    given = {"role": role, **values}
-    calls = ", ".join(["set_config(%s, %s, true)"] * len(names))
-    params = [part for name in names for part in (name, given.get(name, ""))]
+def _take(role: str, values: dict[str, str], limits: Mapping[str, str] | None = None) -> None:
+    given = dict.fromkeys(SETTINGS, "") | {"role": role} | values | dict(limits or {})
+    _set(given)
+
+
+def _set(values: Mapping[str, str]) -> None:
+    calls = ", ".join(["set_config(%s, %s, true)"] * len(values))
     with connection.cursor() as cursor:
-        cursor.execute("SELECT " + calls, params)
+        cursor.execute("SELECT " + calls, [part for pair in values.items() for part in pair])
 
 
 @contextmanager
-def _session(identity: Identity) -> Iterator[Identity]:
+def _session(identity: Identity, limits: Mapping[str, str] | None = None) -> Iterator[Identity]:
     running = _current.get()
     if running is not None:
         if running != identity:
             raise NestedSession(f"a session of {running.role} is open; {identity.role} may not begin inside")
+        if limits:
+            _set(limits)
         yield identity
         return
     with transaction.atomic(durable=True):
-        _take(identity.role, identity.settings())
+        _take(identity.role, identity.settings(), limits)
         token = _current.set(identity)
         try:
             yield identity
@@ -106,9 +110,12 @@ def _session(identity: Identity) -> Iterator[Identity]:
 
 
 @contextmanager
-def principal_session(principal: PrincipalIdentity | UUID) -> Iterator[PrincipalIdentity]:
+def principal_session(
+    principal: PrincipalIdentity | UUID, *, limits: Mapping[str, str] | None = None
+) -> Iterator[PrincipalIdentity]:
     """A transaction as one principal: its own rows, and those its workspace shares.
 
+    `limits` are settings of PostgreSQL for this transaction, such as timeouts, set in the same round trip.
     By id (background work) the identity is looked up first; raises UnknownPrincipal.
     """
     running = _current.get()
@@ -119,7 +126,7 @@ def principal_session(principal: PrincipalIdentity | UUID) -> Iterator[Principal
             raise NestedSession(f"a session of {running.role} is open; a principal's may not begin inside")
         else:
             principal = identity_of(principal)
-    with _session(principal):
+    with _session(principal, limits):
         yield principal
 
 

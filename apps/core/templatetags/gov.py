@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django import template
 from django.urls import NoReverseMatch, reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from apps.core import ui
@@ -146,13 +146,25 @@ def gv_heading(context: Any) -> Any:
     return context.get("heading") or context.get("title") or context.get("site_title") or ""
 
 
+def filtered_empty(hiding: list[dict[str, str]]) -> ui.EmptyState:
+    """Which single filter, if removed, would give rows; `hiding` holds words and address of each."""
+    clear = SafeString('<a class="gv-button" href="?">Clear the filters</a>')
+    if not hiding:
+        why = "No single one of them hides rows; they are shown above the list."
+        return ui.EmptyState("Nothing matches these filters.", why, clear)
+    links = format_html_join(
+        " ", '<a class="gv-button" href="{}">Without {}</a>', [(one["url"], one["text"]) for one in hiding]
+    )
+    row = format_html('<span class="gv-row-of">{} {}</span>', links, clear)
+    return ui.EmptyState("Nothing matches all of these filters.", "There are rows without one of them:", row)
+
+
 @register.simple_tag(takes_context=True)
 def gv_empty(context: Any, changelist: Any) -> ui.EmptyState:
     """What a list without rows says: filters that hide everything, or nothing there yet and the next step."""
     empty = getattr(changelist.model_admin, "empty_state", None)
     if changelist.chips if hasattr(changelist, "chips") else changelist.has_active_filters:
-        clear = SafeString('<a class="gv-button" href="?">Clear the filters</a>')
-        return ui.EmptyState("Nothing matches these filters.", "Each of them is shown above the list.", clear)
+        return filtered_empty(getattr(changelist, "hiding", []))
     if empty is not None:
         return empty(changelist)  # type: ignore[no-any-return]
     return ui.EmptyState(f"No {changelist.opts.verbose_name} yet.")

@@ -1,8 +1,17 @@
-"""Staff pages of operations: alarms and where they are sent, runs of jobs, legal holds."""
+"""Staff pages of operations: alarms and where they are sent, runs of jobs, legal holds, erasures."""
 
 from .alarms import AlarmAdmin
 from .destinations import DestinationAdmin
+from .erasures import ErasureCertificateAdmin
 from .holds import LegalHoldAdmin
 from .jobs import JobRunAdmin
+from .verification import AuditTrailAdmin
 
-__all__ = ["AlarmAdmin", "DestinationAdmin", "JobRunAdmin", "LegalHoldAdmin"]
+__all__ = [
+    "AlarmAdmin",
+    "AuditTrailAdmin",
+    "DestinationAdmin",
+    "ErasureCertificateAdmin",
+    "JobRunAdmin",
+    "LegalHoldAdmin",
+]

@@ -85,24 +85,23 @@ def _semantic_statements(
 def _pool(
     cursor: Any, request: RetrievalRequest, by_words: run.Answer, by_meaning: run.Answer
 ) -> list[Candidate]:
-    lexical_of: dict[UUID, tuple[int, float]] = {
-        row[0]: (rank, float(row[1])) for rank, row in enumerate(by_words.rows, 1)
-    }
-    semantic_of: dict[UUID, tuple[int, float]] = {
-        row[0]: (rank, float(row[1])) for rank, row in enumerate(by_meaning.rows, 1)
-    }
-    node_ids = list(dict.fromkeys([*lexical_of, *semantic_of]))
-    if not node_ids:
+    # By the number that an id is: hashing an id itself costs as much as all the rest of this function.
+    lexical_of = {row[0].int: (rank, float(row[1])) for rank, row in enumerate(by_words.rows, 1)}
+    semantic_of = {row[0].int: (rank, float(row[1])) for rank, row in enumerate(by_meaning.rows, 1)}
+    wanted: dict[int, UUID] = {row[0].int: row[0] for row in (*by_words.rows, *by_meaning.rows)}
+    if not wanted:
         return []
-    failed = by_meaning.error is not None
-    found = read_attributes(cursor, node_ids, None if failed else request.embedding)
+    embedding = request.embedding if by_meaning.error is None else None
+    unmeasured = [node_id for number, node_id in wanted.items() if number not in semantic_of]
+    read = read_attributes(cursor, list(wanted.values()), embedding, unmeasured)
+    found = {node.id.int: node for node in read}
     pool = []
-    for node_id in node_ids:
-        node = found.get(node_id)
+    for number in wanted:
+        node = found.get(number)
         if node is None:
             continue
-        lexical_rank, bm25 = lexical_of.get(node_id, (None, None))
-        semantic_rank, cosine = semantic_of.get(node_id, (None, node.cosine))
+        lexical_rank, bm25 = lexical_of.get(number, (None, None))
+        semantic_rank, cosine = semantic_of.get(number, (None, node.cosine))
         pool.append(Candidate(node, bm25, cosine, lexical_rank, semantic_rank))
     return pool
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from .arrays import array
 from .filters import Restriction
 from .lexicon import Plan
 
@@ -78,14 +79,14 @@ def _values(plan: Plan, restriction: Restriction) -> dict[str, Any]:
     place = {owner: number for number, owner in enumerate(restriction.owners)}
     units = [plan.units[term.unit] for term in plan.terms]
     return {
-        "owners": list(restriction.owners),
-        "t_owner": [term.owner for term in plan.terms],
-        "t_base": [place[term.owner] << 32 for term in plan.terms],
-        "t_no": [term.term_no for term in plan.terms],
-        "t_unit": [term.unit for term in plan.terms],
-        "t_weight": [term.weight for term in plan.terms],
-        "t_gain": [unit.idf * (K1 + 1) for unit in units],
-        "t_norm": [K1 * B / unit.mean_length for unit in units],
-        "t_generates": [term.generates for term in plan.terms],
+        "owners": array(restriction.owners),
+        "t_owner": array(term.owner for term in plan.terms),
+        "t_base": array(place[term.owner] << 32 for term in plan.terms),
+        "t_no": array(term.term_no for term in plan.terms),
+        "t_unit": array(term.unit for term in plan.terms),
+        "t_weight": array(term.weight for term in plan.terms),
+        "t_gain": array(unit.idf * (K1 + 1) for unit in units),
+        "t_norm": array(K1 * B / unit.mean_length for unit in units),
+        "t_generates": array(term.generates for term in plan.terms),
         "groups": plan.groups,
     }

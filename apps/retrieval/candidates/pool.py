@@ -11,23 +11,25 @@ from pgvector import HalfVector
 
 from apps.graph.embedders import QueryEmbedding
 
+from .arrays import array
+
 COLUMNS = """n.id, n.principal_id, n.kind, n.subkind, n.epistemic, n.confidence, n.weight, n.useful_count,
        n.unhelpful_count, n.pinned, n.stale_at, n.accessed_at, n.updated_at, n.event_at, n.digest,
        p.repo, p.type, p.identity::text, p.part, p.version, p.path, p.number, p.session, p."position\""""
 
-# Vectors are looked up by node, so that a row that only the words found has its cosine, too.
 _ATTRIBUTES = """
 SELECT {columns}, {cosine} AS cosine
-FROM graph_node n LEFT JOIN graph_passage p ON p.node_id = n.id{vectors}
-WHERE n.id = ANY(%(ids)s) AND n.archived_at IS NULL AND n.superseded_at IS NULL
+FROM graph_node n LEFT JOIN graph_passage p ON p.node_id = n.id
+WHERE n.id = ANY(%(ids)s::uuid[]) AND n.archived_at IS NULL AND n.superseded_at IS NULL
 """
-_COSINE = "1 - (v.vec::halfvec({dims}) <=> %(query)s::halfvec({dims}))"
-_VECTORS = """ LEFT JOIN graph_vector v
-  ON v.principal_id = n.principal_id AND v.embedder_id = {embedder} AND v.node_id = n.id"""
+# A row that only the words found has its cosine, too; nobody looks up the vector of one that has been measured.
+_COSINE = """CASE WHEN n.id = ANY(%(unmeasured)s::uuid[]) THEN (
+  SELECT 1 - (v.vec::halfvec({dims}) <=> %(query)s::halfvec({dims})) FROM graph_vector v
+  WHERE v.principal_id = n.principal_id AND v.embedder_id = {embedder} AND v.node_id = n.id) END"""
 
 
 class Attributes(NamedTuple):
-    """A live node as scoring sees it. `cosine` is None where it has no vector or the query has none."""
+    """A live node as scoring sees it. `cosine` is None where it was not asked for, or there is no vector."""
 
     id: UUID
     principal_id: UUID
@@ -56,9 +58,10 @@ class Attributes(NamedTuple):
     cosine: float | None
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen: a search makes hundreds, and freezing triples the price of making one.
+@dataclass(slots=True)
 class Candidate:
-    """A candidate: what the channels said of it, and its attributes."""
+    """A candidate: what the channels said of it, and its attributes. Never changed once it is made."""
 
     node: Attributes
     bm25: float | None = None
@@ -74,19 +77,34 @@ class Candidate:
 
 def attributes(row: Sequence[Any]) -> Attributes:
     """From the columns of `COLUMNS` and the cosine."""
-    found = Attributes._make(row)
-    return found if found.identity is None else found._replace(identity=json.loads(found.identity))
+    identity = row[_IDENTITY]
+    if identity is None:
+        return Attributes._make(row)
+    return Attributes._make((*row[:_IDENTITY], _decoded(identity), *row[_IDENTITY + 1 :]))
+
+
+_IDENTITY = Attributes._fields.index("identity")
+
+
+def _decoded(text: str) -> Any:
+    """The value of a JSON text; plain strings, which most identities are, without a parser."""
+    if text[0] == '"' and "\\" not in text:
+        return text[1:-1]
+    return json.loads(text)
 
 
 def read_attributes(
-    cursor: Any, node_ids: Sequence[UUID], embedding: QueryEmbedding | None
-) -> dict[UUID, Attributes]:
-    """Attributes of those of the nodes that are live and visible, with the cosine to the query."""
-    values: dict[str, Any] = {"ids": list(node_ids)}
-    cosine, vectors = "NULL::float8", ""
-    if embedding is not None and embedding.vector is not None:
-        cosine = _COSINE.format(dims=int(embedding.vector.shape[0]))
-        vectors = _VECTORS.format(embedder=int(embedding.embedder_id or 0))
-        values["query"] = HalfVector(embedding.vector).to_text()
-    cursor.execute(_ATTRIBUTES.format(columns=COLUMNS, cosine=cosine, vectors=vectors), values, binary=True)
-    return {row[0]: attributes(row) for row in cursor.fetchall()}
+    cursor: Any,
+    node_ids: Sequence[UUID],
+    embedding: QueryEmbedding | None = None,
+    unmeasured: Sequence[UUID] = (),
+) -> list[Attributes]:
+    """Attributes of those of the nodes that are live and visible, the unmeasured with their cosine to the query."""
+    values: dict[str, Any] = {"ids": array(node_ids)}
+    cosine = "NULL::float8"
+    if unmeasured and embedding is not None and embedding.vector is not None:
+        dims, embedder = int(embedding.vector.shape[0]), int(embedding.embedder_id or 0)
+        cosine = _COSINE.format(dims=dims, embedder=embedder)
+        values |= {"query": HalfVector(embedding.vector).to_text(), "unmeasured": array(unmeasured)}
+    cursor.execute(_ATTRIBUTES.format(columns=COLUMNS, cosine=cosine), values, binary=True)
+    return [attributes(row) for row in cursor.fetchall()]
