@@ -35,40 +35,10 @@ from apps.learning.selection import select
 from apps.retrieval.prme.documents import ScoreTrace, ScoringWeights
 from apps.retrieval.prme.reading import iter_label_records, iter_receipts
 from apps.retrieval.prme.replay import weighted_score
+from tests.support.prme import PACKING
+from tests.support.prme import SCORING as WEIGHTS
 
 Result = TypeVar("Result")
-WEIGHTS = {
-    "w_semantic": 0.25,
-    "w_lexical": 0.2,
-    "w_graph": 0.2,
-    "w_recency": 0.1,
-    "w_salience": 0.1,
-    "w_confidence": 0.15,
-    "w_epistemic": 0.05,
-    "w_paths": 0.0,
-    "recency_lambda": 0.02,
-    "temporal_boost": 0.15,
-    "node_type_boost": {"fact": 1.15},
-    "relevance_floor": 0.35,
-}
-PACKING = {
-    "token_budget": 4096,
-    "tokenizer": "cl100k_base",
-    "min_fidelity": "reference",
-    "overhead_tokens": 100,
-    "chars_per_token": 4.2,
-    "graph_max_candidates": 150,
-    "vector_k": 500,
-    "lexical_k": 500,
-    "graph_max_hops": 3,
-    "cross_scope_top_n": 5,
-    "cross_scope_token_budget": 512,
-    "session_context_window": 3,
-    "session_context_top_k": 20,
-    "session_context_score_decay": 0.85,
-    "aggregation_k_multiplier": 3.0,
-    "aggregation_k_max": 2000,
-}
 # A preference behind the labels that the configured weights do not have.
 PREFERENCE = {"semantic_similarity": 0.2, "lexical_relevance": 0.6, "recency_factor": 0.2}
 

@@ -20,17 +20,14 @@ class VectorProgress:
     failed: int
 
     @property
-    def waiting(self) -> int:
-        return max(0, self.live - self.ready - self.empty - self.failed)
-
-    @property
-    def share(self) -> float:
-        """The part of the rows that needs nothing more, 0 to 1."""
-        return min(1.0, (self.ready + self.empty) / self.live) if self.live else 1.0
+    def done(self) -> int:
+        """Rows that need nothing more."""
+        return min(self.live, self.ready + self.empty)
 
 
 def vector_progress(principal_id: UUID) -> VectorProgress | None:
-    """How far the vectors of a principal are, in a staff session with any grant on its workspace; else None."""
+    """How far the vectors of a principal are, in a staff session that sees its rows (`view_traces`,
+    `curate`); else None."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT live, ready, without_substance, failed FROM graph_corpus_progress(%s)", [principal_id]

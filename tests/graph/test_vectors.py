@@ -1,5 +1,6 @@
 """Vectors follow the rows, in the background, and never outlive a text."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
@@ -11,7 +12,7 @@ from apps.core.db.sessions import principal_session
 from apps.graph import tasks
 from apps.graph.embedders import EmbedderFailed
 from apps.graph.embedders.active import active
-from apps.graph.models import Vector
+from apps.graph.models import Passage, Vector
 from apps.graph.services import PassageItem, embed_missing, vectors, write_passages
 from apps.graph.tasks import embed, owners_to_embed
 from tests.support.factories import make_principal, make_staff, make_world
@@ -65,6 +66,21 @@ def test_rows_get_vectors_once(world, fake) -> None:
     assert embed_missing(principal=world.principal).ready == 0
     assert len(fake.texts) == 2
     assert corpus(world.principal)["vectors"] == 2
+
+
+def test_a_repaired_provenance_costs_no_embedding(world, fake) -> None:
+    legacy = PassageItem(
+        identity=7, type="issue", repo="acme/app", text="one", updated_at="2026-01-02T03:04:05Z"
+    )
+    (first,) = store(world.principal, legacy)
+    embed_missing(principal=world.principal)
+    (again,) = store(world.principal, replace(legacy, number=7, updated_at="2026-01-02T03:04:06Z"))
+    run = embed_missing(principal=world.principal)
+    assert (again, run.ready, run.more) == (first, 0, False)
+    assert fake.texts == ["one"]
+    with principal_session(world.principal):
+        stored = Passage.objects.get()
+        assert (stored.number, stored.version) == (7, "2026-01-02T03:04:06Z")
 
 
 def test_a_batch_says_that_there_is_more(world, fake) -> None:

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.test import Client
 
 from apps.core import audit, clock
 from apps.core.db.sessions import principal_session, staff_session
@@ -58,6 +59,18 @@ def test_only_an_entry_that_the_reviewer_may_read_is_held(entries) -> None:
         place(world, middle)
     with staff_session(make_staff(world.workspace, "review_retention", "audit")):
         assert place(world, middle)
+
+
+def test_the_page_of_an_entry_offers_the_hold_to_reviewers_alone(entries) -> None:
+    world, (_, middle, _) = entries
+    page = f"/admin/core/auditentry/{middle}/"
+    answers = {}
+    for grants in (("audit",), ("audit", "review_retention")):
+        client = Client()
+        client.force_login(make_staff(world.workspace, *grants))
+        assert client.get(f"{page}change/").status_code == 200
+        answers[grants] = client.get(f"{page}hold/").status_code
+    assert list(answers.values()) == [404, 200]
 
 
 def left(admin) -> int:

@@ -4,6 +4,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.contrib.sessions.models import Session
 
 from apps.core import clock
 from apps.core.db.sessions import maintenance_session, staff_session
@@ -52,6 +53,13 @@ def test_rows_go_after_their_term(model, days) -> None:
     write_all(days - 0.01)
     prune.function()
     assert model.objects.count() == 1
+
+
+def test_staff_sessions_go_once_they_have_run_out() -> None:
+    for key, days in (("over", 0.01), ("valid", -0.01)):
+        Session.objects.create(session_key=key, session_data="", expire_date=at(days))
+    prune.function()
+    assert list(Session.objects.values_list("session_key", flat=True)) == ["valid"]
 
 
 def test_an_open_alarm_stays_for_ever_and_takes_its_deliveries_when_it_goes(world_destination) -> None:

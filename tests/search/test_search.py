@@ -101,19 +101,21 @@ def test_the_learned_one_of_many_neighbours_enters_a_short_answer(me) -> None:
     assert all("score" not in row for row in learned["graph_results"])
 
 
-def test_a_page_beyond_the_plain_cut_enters_by_strength(me, monkeypatch) -> None:
+def test_a_page_beyond_the_plain_cut_enters_by_strength(me) -> None:
     names = [f"near-{number:02d}" for number in range(1, 41)]
     store(
         me,
         wiki("alpha-page", "Rollback of billing: " + ", ".join(names)),
-        *(wiki(name, "more") for name in names),
+        *(wiki(name, "the zebra page" if name == "near-39" else "more") for name in names),
     )
-    monkeypatch.setattr(
-        "apps.search.found.strengths",
-        lambda keys, **_: {key: 0.25 if "near-39" in key else 0.0 for key in keys},
-    )
-    rows = expanded(me, use_memory=True)["graph_results"]
-    assert [row["slug"] for row in rows] == ["near-39", "near-01"]
+    # The 39th is below every cut of the plain order; its edge is walked from its own side.
+    backward = ask(me, "zebra", graph_expand=True, limit=1)
+    assert [row["slug"] for row in backward["graph_results"]][:1] == ["alpha-page"]
+    learn(me, backward, 0)
+    plain, learned = (expanded(me, use_memory=flag)["graph_results"] for flag in (False, True))
+    assert [row["slug"] for row in plain] == ["near-01", "near-02"]
+    assert [row["slug"] for row in learned] == ["near-39", "near-01"]
+    assert learned[0]["learned_strength"] > 0.24
 
 
 def test_nothing_learned_is_the_unlearned_order_and_a_stranger_changes_nothing(world, me) -> None:

@@ -40,6 +40,7 @@ class KeysetChangeList(ChangeList):
     exact: bool = False
     lost: bool = False
     hiding: list[dict[str, str]]
+    query: str
 
     def get_filters_params(self, params: dict[str, Any] | None = None) -> dict[str, Any]:
         found: dict[str, Any] = super().get_filters_params(params)
@@ -114,7 +115,7 @@ class KeysetChangeList(ChangeList):
             rows = self.get_queryset(request)
             self.query = query
             yield f"search: {query}", self.get_query_string(remove=["q"]), rows
-        for spec in [spec for spec, words in specs if not words and getattr(spec, "default", "")]:
+        for spec in [spec for spec, words in specs if not words and getattr(spec, "default", None)]:
             yield str(spec.title), self._lifted(spec), self.get_queryset(request, spec.expected_parameters())
 
     def _lifted(self, spec: Any) -> str:

@@ -11,7 +11,6 @@ from django.utils.safestring import SafeString
 
 from apps.core import ui
 from apps.core.admin import Done, GovernedAction, ModelAdmin, Preview, ReasonForm, choice_filter
-from apps.core.admin.audit import AuditEntryAdmin
 from apps.operations.models import HoldItem, LegalHold
 from apps.operations.pruning import AUDIT_ENTRY
 
@@ -105,9 +104,6 @@ class HoldEntry(PlaceHold):
     def permitted(cls, model_admin: Any, request: HttpRequest, obj: Any) -> bool:
         # Entries of the installation belong to no workspace, so no grant reaches them.
         return super().permitted(model_admin, request, obj) and (obj is None or obj.workspace_id is not None)
-
-
-AuditEntryAdmin.governed = (*AuditEntryAdmin.governed, HoldEntry)
 
 
 def items_by_kind(hold: LegalHold) -> list[tuple[str, int]]:

@@ -14,6 +14,7 @@ from apps.core import audit, clock, ui
 from apps.core.admin import Done, GovernedAction, Preview, ReasonForm
 from apps.core.admin.audit import AuditEntryAdmin
 from apps.core.models import AuditChain, AuditEntry
+from apps.operations.admin.holds import HoldEntry
 from apps.operations.models import JobRun
 from apps.operations.models.jobs import Outcome
 
@@ -82,7 +83,7 @@ admin.site.unregister(AuditEntry)
 
 @admin.register(AuditEntry)
 class AuditTrailAdmin(AuditEntryAdmin):
-    governed = (VerifyNow,)
+    governed = (VerifyNow, HoldEntry)
 
     def get_urls(self) -> list[URLPattern]:
         def progress(request: HttpRequest) -> HttpResponseBase:
