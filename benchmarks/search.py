@@ -309,7 +309,7 @@ class Measured:
         )
 
 
-def measured(call: Callable[[Any], None], requests: list[Any]) -> Measured:
+def measured(call: Callable[[Any], Any], requests: list[Any]) -> Measured:
     from django.db import connection
 
     from benchmarks.web import processor_ms
@@ -324,7 +324,7 @@ def measured(call: Callable[[Any], None], requests: list[Any]) -> Measured:
     )
 
 
-def timed(call: Callable[[Any], None], requests: list[Any]) -> list[float]:
+def timed(call: Callable[[Any], Any], requests: list[Any]) -> list[float]:
     """Milliseconds of each call."""
     times = []
     for request in requests:
