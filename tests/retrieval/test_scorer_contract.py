@@ -14,7 +14,7 @@ from apps.retrieval.policy import SCORER_CONTRACT, ScoringPolicy
 from apps.retrieval.scoring import applied_weights, inherit, score_pool
 from tests.retrieval.test_scoring import NOW, node
 
-FROZEN = {"native-1": ""}
+FROZEN = {"native-1": "ef6415a3cf251e618ed468d06d569a909bdb34e4f4ba10372db7e645b41c56b8"}
 """Digest of all scores and orders below, by contract. A changed digest is a new contract: add one, change none."""
 
 # Written out, so that other defaults are no change of the contract.
