@@ -1,25 +1,10 @@
 """Identity of a query, and of the group in which repetitions and paraphrases count once."""
 
 import hashlib
-import hmac
 import json
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
 from apps.learning.exceptions import ConflictingIdentity, LearningInputError, UnknownReference
-
-
-def normalise_query(text: str) -> str:
-    """NFKC, then case folding, then runs of white space to one space, trimmed."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-
-
-def keyed_query_identity(text: str, key: bytes) -> str:
-    """HMAC-SHA-256 of the normalised query under the principal's key, 64 lower hex digits.
-
-    A native receipt keeps this, because the text may be erased before the receipt is.
-    """
-    return hmac.new(key, normalise_query(text).encode(), hashlib.sha256).hexdigest()
 
 
 def query_group_id(identity: str) -> str:

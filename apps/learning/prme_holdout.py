@@ -10,9 +10,10 @@ from pydantic import Field, ValidationError
 
 from apps.core.schemas import StrictModel
 from apps.learning.exceptions import ConflictingIdentity, PairMismatch
-from apps.learning.identity import normalise_query, scope_key
+from apps.learning.identity import scope_key
 from apps.learning.pairs import Arm, HoldoutInputs, checked_pairs
 from apps.learning.schemas import HoldoutConfig, HoldoutTrial, RankingMultipliers, Sha256
+from apps.retrieval.identity import normalise_query
 from apps.retrieval.prme.reading import PrmeReceipt, load_json
 
 _FIXED = (

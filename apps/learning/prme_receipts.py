@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from apps.learning.identity import normalise_query
 from apps.learning.receipt_set import Formula, ReceiptSet
 from apps.learning.scorer import AffineStep, FloatArray, IndexArray, WeightedScorer
+from apps.retrieval.identity import normalise_query
 from apps.retrieval.prme.documents import Adjustment, Candidate, ReceiptDocument, ScoreProvenance
 from apps.retrieval.prme.reading import PrmeReceipt
 

@@ -90,6 +90,7 @@ def reference(
         sha256=sha256 or canonical.checksum({"kind": KIND, "document": document.model_dump()}),
         version=version,
         formula=document.formula,
+        fusion_k=document.fusion_k,
     )
 
 

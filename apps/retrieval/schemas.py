@@ -173,12 +173,13 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class PolicyReference:
-    """The stored policy of kind `scoring` that ruled."""
+    """The stored policy of kind `scoring` that ruled, and what replay needs of it."""
 
     id: UUID | None
     sha256: str
     version: int
     formula: str
+    fusion_k: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,13 +56,20 @@ def applied_weights(policy: ScoringPolicy, multipliers: Mapping[str, float] | No
         if not math.isfinite(value) or not LEAST_MULTIPLIER <= value <= GREATEST_MULTIPLIER:
             raise InvalidRequest("A multiplier lies in [0.25, 4].", pointer=f"/ranking_multipliers/{name}")
         full[name] = float(value)
-    if all(value == 1.0 for value in full.values()):
-        return Weights(base, full, base)
-    products = {name: base[name] * full[name] for name in names}
+    return Weights(base, full, weighed(base, full, normalised=policy.formula == "weighted"))
+
+
+def weighed(
+    base: Mapping[str, float], multipliers: Mapping[str, float], *, normalised: bool
+) -> Mapping[str, float]:
+    """`w·m`, normalised to a sum of 1; all ones give the base, bit for bit. Live scoring and replay share it."""
+    if all(value == 1.0 for value in multipliers.values()):
+        return base
+    products = {name: base[name] * multipliers[name] for name in base}
     total = sum(products.values())
-    if policy.formula == "weighted" and total:
-        return Weights(base, full, {name: product / total for name, product in products.items()})
-    return Weights(base, full, products)
+    if normalised and total:
+        return {name: product / total for name, product in products.items()}
+    return products
 
 
 def score_of(

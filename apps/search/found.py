@@ -37,7 +37,10 @@ NO_EMBEDDING = QueryEmbedding("empty")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found. `settings` is what a trace keeps of how; `shown` what the answer says beside its rows."""
+    """What was found. `settings` is what a trace keeps of how; `shown` what the answer says beside its rows.
+
+    In mode search `retrieval` and what it was `asked` are there, of which a receipt is made.
+    """
 
     rows: tuple[ShownRow, ...]
     partial: bool
@@ -45,6 +48,7 @@ class Found:
     shown: Mapping[str, Any]
     graph: tuple[GraphRow, ...] = ()
     retrieval: Retrieval | None = None
+    asked: RetrievalRequest | None = None
     why_empty: Mapping[str, Any] | None = None
 
 
@@ -109,6 +113,7 @@ def _searched(request: SearchRequest, lowered: RetrievalRequest) -> Found:
         shown=shown,
         graph=graph,
         retrieval=found,
+        asked=lowered,
         why_empty=found.why_empty if not rows else None,
     )
 

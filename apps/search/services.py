@@ -6,6 +6,7 @@ was rolled back. What is not recorded is said to be not recorded, and costs no r
 
 import time
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import structlog
@@ -13,7 +14,10 @@ import structlog
 from apps.core import clock
 from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.sessions import principal_session
+from apps.core.ids import uuid7
 from apps.core.text import SEARCH_BUDGET, Fitted, fit_budget
+from apps.retrieval.receipts.document import NewReceipt, ProfileUse
+from apps.retrieval.services import save_receipt
 from apps.search import live
 from apps.search.found import Found, find
 from apps.search.metrics import SEARCHES
@@ -70,6 +74,7 @@ def _record(caller: PrincipalIdentity, request: SearchRequest, found: Found, sta
         if recording.unresolved:
             return Outcome(recording=recording, error=ALL_UNRESOLVED)
         now = clock.now()
+        receipt = _receipt(found, request, now)
         new = NewTrace(
             mode=request.mode,
             query=request.query if request.mode == "search" else None,
@@ -79,8 +84,10 @@ def _record(caller: PrincipalIdentity, request: SearchRequest, found: Found, sta
             recording=recording,
             recorded_at=now,
             latency_ms=round((time.perf_counter() - started) * 1000),
+            id=receipt.trace_id if receipt and receipt.trace_id else uuid7(),
+            retrieval_receipt_id=receipt.id if receipt else None,
         )
-        return Outcome(_save(caller, new), recording)
+        return Outcome(_save(caller, new, receipt), recording)
     except SaveFailed:
         log.error("trace not saved")
     except Exception:
@@ -89,10 +96,25 @@ def _record(caller: PrincipalIdentity, request: SearchRequest, found: Found, sta
     return Outcome(error=SAVE_FAILED)
 
 
-def _save(caller: PrincipalIdentity, new: NewTrace) -> SavedTrace:
+def _receipt(found: Found, request: SearchRequest, now: datetime) -> NewReceipt | None:
+    """The receipt of a ranked answer; scans and fetches score nothing."""
+    if found.retrieval is None or found.asked is None:
+        return None
+    used = ProfileUse(status="request_override" if request.ranking_multipliers else "none")
+    return NewReceipt(
+        request=found.asked, retrieval=found.retrieval, recorded_at=now, trace_id=uuid7(), profile=used
+    )
+
+
+def _save(caller: PrincipalIdentity, new: NewTrace, receipt: NewReceipt | None) -> SavedTrace:
+    """The trace and its receipt, both or neither."""
+
     def once() -> SavedTrace:
         with principal_session(caller, limits=TIMEOUTS):
-            return save_trace(new=new)
+            saved = save_trace(new=new)
+            if receipt is not None:
+                save_receipt(new=receipt)
+            return saved
 
     return retried(once, on_failure=lambda: SaveFailed("storage"))
 

@@ -1,24 +1,23 @@
 """What all routes about traces share: sessions that retry, strict arguments, canonical answers."""
 
-import re
 from collections.abc import Callable, Collection
-from typing import Any, TypeVar
-from uuid import UUID
+from typing import TypeVar
 
 import structlog
 from django.db import IntegrityError, InterfaceError, OperationalError
-from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter
 from psycopg import errors as pg
 from pydantic import BaseModel
 from rest_framework.request import Request
 
 from apps.accounts.api_base import PrincipalAPIView
-from apps.core import canonical
+from apps.core.api_answers import answer, id_of, query_values
 from apps.core.db.sessions import principal_session
 from apps.core.problems import InvalidRequest
 from apps.traces.exceptions import INVALID, InvalidMemoryRequest, MemoryUnavailable
 from apps.traces.schemas import parse_call
+
+__all__ = ["KEY_HEADER", "RETRIED", "MemoryAPIView", "answer", "body_of", "id_of", "query_of", "retried"]
 
 log = structlog.get_logger(__name__)
 
@@ -35,10 +34,6 @@ KEY_HEADER = OpenApiParameter(
     OpenApiParameter.HEADER,
     description="In place of `idempotency_key`; both are refused.",
 )
-_CANONICAL_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-_WHOLE = re.compile(r"-?\d{1,9}")
-NOBODYS = UUID(int=0)
-"""Stands for ids that are none, so that they cost the same look-up."""
 
 
 def retried(work: Callable[[], R], *, on_failure: Callable[[], Exception] = MemoryUnavailable) -> R:
@@ -72,11 +67,6 @@ class MemoryAPIView(PrincipalAPIView):
         return retried(once)
 
 
-def answer(document: Any, status: int = 200) -> HttpResponse:
-    """A canonical answer, so that a repeated one is equal byte for byte."""
-    return HttpResponse(canonical.dumps(document), status=status, content_type="application/json")
-
-
 def body_of(request: Request, model: type[M], *, nullable: Collection[str] = ()) -> M:
     """The body as a model, with the idempotency key out of the header where it is there."""
     try:
@@ -97,18 +87,4 @@ def query_of(
     request: Request, model: type[M], *, whole: Collection[str] = (), many: Collection[str] = ()
 ) -> M:
     """The query string as a model. `whole` are integers, `many` may come more than once."""
-    data: dict[str, Any] = {}
-    for name, values in request.query_params.lists():
-        if name in many:
-            data[name] = values
-        elif len(values) > 1:
-            raise InvalidRequest("This comes once", pointer=f"/{name[:64]}", code=INVALID)
-        else:
-            value = values[0]
-            data[name] = int(value) if name in whole and _WHOLE.fullmatch(value) else value
-    return parse_call(model, data)
-
-
-def id_of(text: str) -> UUID:
-    """The id in a path; what is no id is nobody's."""
-    return UUID(text) if _CANONICAL_UUID.fullmatch(text) else NOBODYS
+    return parse_call(model, query_values(request, whole=whole, many=many, code=INVALID))

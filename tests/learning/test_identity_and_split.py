@@ -7,14 +7,13 @@ import pytest
 from apps.learning.exceptions import ConflictingIdentity, LearningInputError, UnknownReference
 from apps.learning.identity import (
     group_ids,
-    keyed_query_identity,
     named_group_id,
     names_by_query,
-    normalise_query,
     query_group_id,
     scope_key,
 )
 from apps.learning.split import is_validation, split_position
+from apps.retrieval.identity import keyed_query_identity, normalise_query
 
 
 @pytest.mark.parametrize(

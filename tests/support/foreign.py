@@ -38,6 +38,14 @@ def a_trace(world: World) -> dict[str, Any]:
         return {"trace_id": traces.save([traces.ranked(traces.issue(1))]).id}
 
 
+@foreign("receipt")
+@foreign("receipt-replay")
+def a_receipt(world: World) -> dict[str, Any]:
+    from tests.support import library
+
+    return {"receipt_id": library.ask(world.principal, "billing")["retrieval_receipt_id"]}
+
+
 SOURCE = "0" * 64
 BODIES["trace-uses"] = {"idempotency_key": "k", "uses": [{"source_id": SOURCE, "stage": "selected"}]}
 BODIES["trace-outcomes"] = {"idempotency_key": "k", "outcome": "success", "confirmation": "manual"}

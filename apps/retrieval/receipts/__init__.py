@@ -1,0 +1,1 @@
+"""The native receipt: its document, how it is written, and its replay."""

@@ -1,0 +1,173 @@
+"""From a retrieval to the document of its receipt."""
+
+import hmac
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from apps.core import clock
+from apps.core.ids import uuid7
+from apps.retrieval.identity import keyed_query_identity
+from apps.retrieval.policy import FEATURES, SCORER_CONTRACT
+from apps.retrieval.receipts.schemas import SCHEMA, Mode, ProfileStatus
+from apps.retrieval.schemas import ChannelReport, Filters, Retrieval, RetrievalRequest, Row, Weights
+
+NO_FILTERS = Filters()
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileUse:
+    """What the active ranking profile did for a request."""
+
+    id: UUID | None = None
+    status: ProfileStatus = "none"
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewReceipt:
+    """A retrieval to be kept: for a trace, or for a query of a query set (`query_set_id` and its name there)."""
+
+    request: RetrievalRequest
+    retrieval: Retrieval
+    recorded_at: datetime
+    trace_id: UUID | None = None
+    query_set_id: UUID | None = None
+    query_name: str | None = None
+    mode: Mode = "search"
+    profile: ProfileUse = ProfileUse()
+    id: UUID = field(default_factory=uuid7)
+
+    def __post_init__(self) -> None:
+        if (self.trace_id is None) == (self.query_set_id is None):
+            raise ValueError("the words of a query have one home")
+
+
+def content_hash(title: str, content: str, key: bytes) -> str:
+    """HMAC-SHA-256 of title, LF and text under the principal's key, 64 lower hex digits."""
+    return hmac.digest(key, f"{title}\n{content}".encode(), "sha256").hex()
+
+
+def document_of(new: NewReceipt, key: bytes) -> dict[str, Any]:
+    """The document, of JSON types; what is at its default is left out."""
+    found, policy = new.retrieval, new.retrieval.policy
+    document: dict[str, Any] = {
+        "schema_version": SCHEMA,
+        "receipt_id": str(new.id),
+        "recorded_at": clock.iso(new.recorded_at),
+        "request": _request(new, key),
+        "policy": {
+            "id": str(policy.id) if policy.id else None,
+            "sha256": policy.sha256,
+            "version": policy.version,
+            "formula": policy.formula,
+            "fusion_k": policy.fusion_k,
+        },
+        "features": {
+            "contract": SCORER_CONTRACT,
+            "names": FEATURES,
+            "embedder": found.embedder,
+            "lexical": found.analyser,
+        },
+        "corpus": {"digest": found.corpus_digest},
+        "weights": [_weights(found.weights)],
+        "candidates": [_candidate(row, key) for row in found.rows],
+        "omitted": found.scored - len(found.rows),
+        "channels": [_channel(report) for report in found.channels],
+        "explain": {
+            "scored": found.scored,
+            "excluded": dict(found.excluded),
+            "query_groups": found.query_groups,
+            "groups_used": found.groups_used,
+        },
+    }
+    if new.profile.status != "none":
+        document["profile"] = _profile(new.profile)
+    return document
+
+
+def _request(new: NewReceipt, key: bytes) -> dict[str, Any]:
+    asked = new.request
+    if new.trace_id is not None:
+        home: dict[str, Any] = {"home": "trace", "id": str(new.trace_id)}
+    else:
+        home = {"home": "query_set", "id": str(new.query_set_id), "name": new.query_name}
+    return {
+        "query": home,
+        "query_identity": keyed_query_identity(asked.query, key),
+        "mode": new.mode,
+        "scopes": sorted(set(asked.scopes)) if asked.scopes is not None else None,
+        "limit": asked.limit,
+        "reference_time": clock.iso(asked.reference_time),
+    } | _given(
+        corpus=asked.corpus if asked.corpus != "all" else None,
+        filters=_filters(asked.filters),
+        known_at=clock.iso(asked.filters.known_at) if asked.filters.known_at else None,
+        epistemic_mode=asked.epistemic_mode if asked.epistemic_mode != "default" else None,
+        min_score=asked.min_score,
+        max_per_source=asked.max_per_source,
+    )
+
+
+def _filters(filters: Filters) -> dict[str, Any] | None:
+    if filters == NO_FILTERS:
+        return None
+    values = {name: getattr(filters, name) for name in Filters.__dataclass_fields__}
+    return {
+        name: clock.iso(value) if isinstance(value, datetime) else value
+        for name, value in values.items()
+        if value not in ((), None)
+    }
+
+
+def _weights(weights: Weights) -> dict[str, Any]:
+    return {
+        "base": list(weights.base.values()),
+        "multipliers": list(weights.multipliers.values()),
+        "applied": list(weights.applied.values()),
+    }
+
+
+def _candidate(row: Row, key: bytes) -> dict[str, Any]:
+    features, raw = row.features, row.raw
+    candidate: dict[str, Any] = {
+        "node_id": str(row.node_id),
+        "content_hash": content_hash(row.title, row.content, key),
+        "features": [
+            features.semantic,
+            features.lexical,
+            features.graph,
+            features.recency,
+            features.salience,
+            features.confidence,
+        ],
+        "raw": [raw.bm25, raw.cosine, raw.lexical_rank, raw.semantic_rank],
+        "channels": row.path_score,
+        "score": row.score,
+    }
+    if row.adjustments:
+        candidate["adjustments"] = [
+            {"kind": step.kind, "coefficient": step.coefficient}
+            | ({"source": str(step.source)} if step.source else {})
+            for step in row.adjustments
+        ]
+    return candidate
+
+
+def _channel(report: ChannelReport) -> dict[str, Any]:
+    return {
+        "name": report.name,
+        "status": report.status,
+        "count": report.count,
+        "milliseconds": round(report.milliseconds, 3),
+    } | _given(method=report.method, coverage=report.coverage, error=report.error)
+
+
+def _profile(profile: ProfileUse) -> dict[str, Any]:
+    shown: dict[str, Any] = {"status": profile.status}
+    return shown | _given(id=str(profile.id) if profile.id else None, reason=profile.reason)
+
+
+def _given(**members: Any) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not None}

@@ -1,0 +1,104 @@
+"""Reading receipts, and computing their scores and order again out of nothing but themselves."""
+
+import hashlib
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from apps.retrieval.exceptions import CorruptReceipt
+from apps.retrieval.receipts.schemas import CandidateRecord, ReceiptDocument
+from apps.retrieval.schemas import Adjustment, Features, Raw
+from apps.retrieval.scoring import score_of, weighed
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A candidate whose score does not follow from its record."""
+
+    node_id: str
+    recorded: float
+    replayed: float
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What replay found. It speaks of returned candidates only: what was filtered or cut is not in a receipt.
+
+    scores: recomputed, in the document's order.
+    """
+
+    scores: tuple[float, ...]
+    drifts: tuple[Drift, ...]
+    weights_equal: bool
+    order_equal: bool
+
+    @property
+    def exact(self) -> bool:
+        return self.weights_equal and self.order_equal and not self.drifts
+
+
+def read(document: bytes, checksum: str) -> ReceiptDocument:
+    """A stored document, verified against its checksum and its schema. Raises CorruptReceipt."""
+    if hashlib.sha256(document).hexdigest() != checksum:
+        raise CorruptReceipt("The bytes are not those that the checksum was taken over")
+    try:
+        return ReceiptDocument.model_validate_json(document)
+    except ValidationError:
+        raise CorruptReceipt("The document is none of its schema") from None
+
+
+def replay(receipt: ReceiptDocument) -> Replay:
+    """Recompute applied weights, every score and the order from the receipt alone, to the last bit.
+
+    No model, no clock, no graph and no query analysis is asked, and nothing of the memory as it is now. It speaks
+    of the returned candidates only; that no other would have come before them it cannot say.
+    """
+    names = receipt.weight_names
+    normalised = receipt.policy.formula == "weighted"
+    applied = [dict(zip(names, each.applied, strict=True)) for each in receipt.weights]
+    weights_equal = all(
+        weighed(
+            dict(zip(names, each.base, strict=True)),
+            dict(zip(names, each.multipliers, strict=True)),
+            normalised=normalised,
+        )
+        == used
+        for each, used in zip(receipt.weights, applied, strict=True)
+    )
+    formula, fusion_k = receipt.policy.formula, receipt.policy.fusion_k
+    scores = tuple(
+        score_of(
+            formula=formula,
+            applied=applied[candidate.weights],
+            features=Features(*candidate.features),
+            raw=Raw(*candidate.raw),
+            adjustments=_steps(candidate),
+            fusion_k=fusion_k,
+        )
+        for candidate in receipt.candidates
+    )
+    drifts = tuple(
+        Drift(candidate.node_id, candidate.score, score)
+        for candidate, score in zip(receipt.candidates, scores, strict=True)
+        if candidate.score != score
+    )
+    # Canonical ids sort as their numbers do.
+    places = [
+        (-score, -candidate.channels, candidate.node_id)
+        for candidate, score in zip(receipt.candidates, scores, strict=True)
+    ]
+    return Replay(scores, drifts, weights_equal, places == sorted(places))
+
+
+def verified(document: bytes, checksum: str) -> ReceiptDocument:
+    """A stored document that reproduces itself exactly. Raises CorruptReceipt."""
+    receipt = read(document, checksum)
+    found = replay(receipt)
+    if not found.exact:
+        raise CorruptReceipt("Its scores or its order do not follow from what it records")
+    return receipt
+
+
+def _steps(candidate: CandidateRecord) -> tuple[Adjustment, ...]:
+    # The source of an inherited score is told, not computed with.
+    return tuple(Adjustment(step.kind, step.coefficient) for step in candidate.adjustments)

@@ -1,0 +1,217 @@
+"""The document of a native receipt, schema 1: strict at every depth, numbers finite.
+
+Members at their default are left out, so that a receipt stays small and a later schema may add some.
+
+Vectors are arrays in the order that `features.names` (six features) and the formula (weights: the features, or
+for rank fusion the channels) say.
+"""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from apps.core.schemas import AwareTime, Finite, StrictModel, Text
+from apps.retrieval.policy import CHANNELS, FEATURES, SCORER_CONTRACT
+from apps.retrieval.schemas import MAX_LIMIT
+
+SCHEMA = 1
+CONTRACTS = (SCORER_CONTRACT,)
+"""Scorer contracts that this version can replay."""
+
+Id = Annotated[str, Field(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0)]
+Place = Annotated[int, Field(ge=1)]
+Six = tuple[Share, Share, Share, Share, Share, Share]
+Channels = tuple[Finite | None, Finite | None, Place | None, Place | None]
+Mode = Literal["search", "context"]
+ProfileStatus = Literal["none", "applied", "inapplicable", "request_override"]
+
+
+def _known_contract(value: str) -> str:
+    if value not in CONTRACTS:
+        raise ValueError("no scorer of that contract is here")
+    return value
+
+
+class QueryHome(StrictModel):
+    """Where the text of the query lives: its only home, which may be erased before the receipt."""
+
+    home: Literal["trace", "query_set"]
+    id: Id
+    name: Text | None = Field(None, description="Of a query in a query set.")
+
+
+class FiltersRecord(StrictModel):
+    """The filters that were set, as `retrieval.schemas.Filters` has them."""
+
+    kinds: tuple[Text, ...] = ()
+    subkinds: tuple[Text, ...] = ()
+    types: tuple[Text, ...] = ()
+    repository: Text | None = None
+    path_prefix: Text | None = None
+    state: Text | None = None
+    labels: tuple[Text, ...] = ()
+    milestone: Text | None = None
+    assignee: Text | None = None
+    since: AwareTime | None = None
+    until: AwareTime | None = None
+    valid_since: AwareTime | None = None
+    valid_until: AwareTime | None = None
+    known_at: AwareTime | None = None
+
+
+class RequestRecord(StrictModel):
+    """What was asked, but for the words."""
+
+    query: QueryHome
+    query_identity: Digest = Field(description="HMAC-SHA-256 of the normalised query, the principal's key.")
+    mode: Mode
+    scopes: tuple[Text, ...] | None = Field(description="Sorted and distinct; null = all.")
+    corpus: Literal["all", "shared"] = "all"
+    filters: FiltersRecord = FiltersRecord()
+    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)]
+    reference_time: AwareTime
+    known_at: AwareTime | None = None
+    epistemic_mode: Literal["default", "explicit"] = "default"
+    min_score: Finite | None = None
+    max_per_source: Place | None = None
+
+    @model_validator(mode="after")
+    def _normalised(self) -> Self:
+        if self.scopes is not None and list(self.scopes) != sorted(set(self.scopes)):
+            raise ValueError("scopes are sorted and distinct")
+        return self
+
+
+class PolicyRecord(StrictModel):
+    """The rules: the stored scoring policy by id and hash, and those of its constants that replay needs."""
+
+    id: Id | None
+    sha256: Digest
+    version: Count
+    formula: Literal["weighted", "rank_fusion"]
+    fusion_k: Place
+    retrieval_mode: Literal["hybrid"] = "hybrid"
+    packing: Text | None = None
+    query_analysis: Text | None = Field(None, description="Version of an installed analysis; null = none is.")
+
+
+class FeaturesRecord(StrictModel):
+    """What the features were made with."""
+
+    contract: Annotated[str, AfterValidator(_known_contract)]
+    names: tuple[Text, ...]
+    embedder: Text | None
+    lexical: Text = Field(description="Version of the analyser.")
+    extensions: dict[Text, Text] = {}
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.names != FEATURES:
+            raise ValueError("the features are those of the contract, in its order")
+        return self
+
+
+class CorpusRecord(StrictModel):
+    digest: Digest
+
+
+class WeightsRecord(StrictModel):
+    """One distinct weight vector; base and multipliers apart from what was applied."""
+
+    base: tuple[Finite, ...]
+    multipliers: tuple[Finite, ...]
+    applied: tuple[Finite, ...]
+
+
+class AdjustmentRecord(StrictModel):
+    """A step after the formula, in the order of application."""
+
+    kind: Literal["epistemic", "kind", "temporal_bonus", "relevance_cap", "current_update", "session_decay"]
+    coefficient: Finite
+    source: Id | None = None
+
+    @model_validator(mode="after")
+    def _with_its_source(self) -> Self:
+        if (self.kind == "session_decay") != (self.source is not None):
+            raise ValueError("just an inherited score names its source")
+        return self
+
+
+class CandidateRecord(StrictModel):
+    """A row of the answer. An inherited one has the features, raw values and steps of its source."""
+
+    node_id: Id
+    content_hash: Digest = Field(description="HMAC-SHA-256 of title, LF, text under the principal's key.")
+    features: Six
+    raw: Channels = Field(description="bm25, cosine, lexical rank, semantic rank; null = not returned.")
+    channels: Annotated[int, Field(ge=0, le=4)] = Field(description="That returned the row itself.")
+    score: Finite
+    adjustments: tuple[AdjustmentRecord, ...] = ()
+    weights: Count = Field(0, description="Index into the weights.")
+    representation: Literal["full", "reference"] = "full"
+    token_cost: Count | None = None
+    in_context: bool = False
+    has_content: bool = True
+
+
+class ProfileRecord(StrictModel):
+    id: Id | None = None
+    status: ProfileStatus = "none"
+    reason: Text | None = None
+
+
+class ChannelRecord(StrictModel):
+    name: Literal["lexical", "semantic", "graph", "pinned"]
+    status: Literal["ok", "empty", "failed"]
+    count: Count
+    milliseconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    method: Text | None = None
+    coverage: Share | None = None
+    error: Text | None = None
+
+
+class ExplainRecord(StrictModel):
+    """Of how many, and what was left out why."""
+
+    scored: Count
+    excluded: dict[Text, Count] = {}
+    query_groups: Count
+    groups_used: Count
+
+
+class ReceiptDocument(StrictModel):
+    """A native receipt. That its scores and order follow from it is replay's to say."""
+
+    schema_version: Literal[1]
+    receipt_id: Id
+    recorded_at: AwareTime
+    request: RequestRecord
+    policy: PolicyRecord
+    features: FeaturesRecord
+    corpus: CorpusRecord
+    weights: Annotated[tuple[WeightsRecord, ...], Field(min_length=1)]
+    candidates: Annotated[tuple[CandidateRecord, ...], Field(max_length=MAX_LIMIT)]
+    omitted: Count = Field(description="Scored candidates that did not become rows.")
+    profile: ProfileRecord = ProfileRecord()
+    context_sha256: Digest | None = None
+    channels: tuple[ChannelRecord, ...]
+    explain: ExplainRecord
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        return FEATURES if self.policy.formula == "weighted" else CHANNELS
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if len({candidate.node_id for candidate in self.candidates}) != len(self.candidates):
+            raise ValueError("a node is one candidate")
+        if any(candidate.weights >= len(self.weights) for candidate in self.candidates):
+            raise ValueError("a candidate points to weights that are not there")
+        length = len(self.weight_names)
+        for vector in self.weights:
+            if {len(vector.base), len(vector.multipliers), len(vector.applied)} != {length}:
+                raise ValueError("a weight vector has a value for each name")
+        return self

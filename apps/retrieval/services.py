@@ -1,0 +1,63 @@
+"""What retrieval writes: receipts."""
+
+import hashlib
+from typing import Any, LiteralString
+from uuid import UUID
+
+from django.db import connection
+
+from apps.core.db.sessions import current_principal
+from apps.retrieval.candidates.run import session_cursor
+from apps.retrieval.exceptions import UnknownReceipt
+from apps.retrieval.receipts.arrays import arrays_of
+from apps.retrieval.receipts.document import NewReceipt, document_of
+from apps.retrieval.receipts.writing import dumps
+
+HASH_KEY: LiteralString = "SELECT hash_key FROM accounts_principal WHERE id = %s"
+
+
+def save_receipt(*, new: NewReceipt) -> UUID:
+    """Store the receipt of a retrieval in the session of its principal; its id. One statement writes it.
+
+    A receipt of a trace is written after the trace, in the same transaction. Raises DatabaseError.
+    """
+    owner = current_principal()
+    cursor = session_cursor()
+    with connection.wrap_database_errors:
+        key = cursor.execute(HASH_KEY, [owner.principal_id], binary=True).fetchone()
+        if key is None:
+            raise UnknownReceipt
+        document = document_of(new, bytes(key[0]))
+        cursor.execute(INSERT, _values(new, document) | {"w": owner.workspace_id, "p": owner.principal_id})
+    return new.id
+
+
+def _values(new: NewReceipt, document: dict[str, Any]) -> dict[str, Any]:
+    text, arrays = dumps(document), arrays_of(document)
+    return {
+        "id": new.id,
+        "trace": new.trace_id,
+        "recorded_at": new.recorded_at,
+        "mode": new.mode,
+        "contract": document["features"]["contract"],
+        "formula": document["policy"]["formula"],
+        "policy": new.retrieval.policy.id,
+        "scopes": document["request"]["scopes"],
+        "query_identity": document["request"]["query_identity"],
+        "profile": new.profile.id,
+        "profile_status": new.profile.status,
+        "document": text.decode(),
+        "checksum": hashlib.sha256(text).hexdigest(),
+    } | {name: getattr(arrays, name) for name in arrays.__slots__}
+
+
+INSERT: LiteralString = """
+INSERT INTO retrieval_receipt (id, workspace_id, principal_id, trace_id, recorded_at, mode, contract, formula,
+  policy_id, scopes, query_identity, profile_id, profile_status, document, checksum, node_ids, scores, features,
+  raw, channels, weight_rows, weights, step_rows, step_kinds, step_values)
+VALUES (%(id)s, %(w)s, %(p)s, %(trace)s, %(recorded_at)s, %(mode)s, %(contract)s, %(formula)s,
+  %(policy)s, %(scopes)s::text[], %(query_identity)s, %(profile)s, %(profile_status)s, %(document)s, %(checksum)s,
+  %(node_ids)s::uuid[], %(scores)s::float8[], %(features)s::float8[], %(raw)s::float8[], %(channels)s::int2[],
+  %(weight_rows)s::int2[], %(weights)s::float8[], %(step_rows)s::int2[], %(step_kinds)s::text[],
+  %(step_values)s::float8[])
+"""
