@@ -8,14 +8,20 @@ from apps.accounts.api_base import PrincipalAPIView
 from apps.core.api_answers import answer, id_of, query_values
 from apps.core.schemas import parse
 from apps.retrieval import selectors
-from apps.retrieval.requests import NoQuery, ReceiptPage, ReceiptShown, ReceiptsQuery, ReplayShown
+from apps.retrieval.requests import (
+    NoQuery,
+    ReceiptsQuery,
+    ReplayShown,
+    RetrievalReceiptPage,
+    RetrievalReceiptShown,
+)
 
 
 class ReceiptsView(PrincipalAPIView):
     required_scope = "feedback"
 
     @extend_schema(
-        responses={200: ReceiptPage},
+        responses={200: RetrievalReceiptPage},
         parameters=[
             OpenApiParameter("limit", int, description="1..50, default 10."),
             OpenApiParameter("cursor", str, description="`next_cursor` of the page before."),
@@ -33,7 +39,7 @@ class ReceiptsView(PrincipalAPIView):
 class ReceiptView(PrincipalAPIView):
     required_scope = "feedback"
 
-    @extend_schema(responses={200: ReceiptShown})
+    @extend_schema(responses={200: RetrievalReceiptShown})
     def get(self, request: Request, receipt_id: str) -> HttpResponse:
         """Show one receipt: how each returned row was scored, as it was stored, byte for byte.
 

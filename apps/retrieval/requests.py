@@ -32,7 +32,7 @@ class ProfileReference(BaseModel):
     status: ProfileStatus
 
 
-class ReceiptListed(BaseModel):
+class RetrievalReceiptListed(BaseModel):
     receipt_id: str
     timestamp: str
     mode: Literal["search", "context"]
@@ -46,12 +46,12 @@ class ReceiptListed(BaseModel):
     checksum: str
 
 
-class ReceiptPage(BaseModel):
-    receipts: list[ReceiptListed]
+class RetrievalReceiptPage(BaseModel):
+    receipts: list[RetrievalReceiptListed]
     next_cursor: str | None
 
 
-class ReceiptShown(BaseModel):
+class RetrievalReceiptShown(BaseModel):
     """`receipt` is the canonical document; its SHA-256 is `checksum`."""
 
     checksum: str
