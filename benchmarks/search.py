@@ -29,6 +29,7 @@ QUERY_WORDS = 6
 STOP_RANKS = 50
 """The most frequent words, which a real analyser drops as stop words, do not occur in queries."""
 LIMIT = 20
+OLD_TRACES = 10_000
 
 
 def main() -> None:
@@ -45,11 +46,12 @@ def main() -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from benchmarks.worlds import principal, workspace
+    from benchmarks.worlds import fill_traces, principal, workspace
 
     texts = Texts(seed=7)
     space = workspace("search-benchmark")
     me = principal(space, "token:me")
+    fill_traces(me, OLD_TRACES)
     with without_vector_index():
         neighbours(space, range(options.others), options.other_nodes, texts)
         spent = fill(me, options.nodes, texts)
