@@ -166,7 +166,7 @@ def front_door(space: Any, nodes: int, rounds: list[int]) -> None:
     analyze()
     requests = [texts.request() for _ in rounds]
     given = {request.query: request.embedding for request in requests}
-    found.embed_query = given.__getitem__  # type: ignore[assignment]
+    vars(found)["embed_query"] = given.__getitem__
 
     def whole(request: Any) -> None:
         fitted = search(caller=me, request=SearchRequest(query=request.query, limit=LIMIT))
