@@ -132,7 +132,7 @@ def cursor_at(user: Any, share: float) -> str:
         oldest, newest = rows.reverse()[0], rows[0]
         at = newest[0] - (newest[0] - oldest[0]) * share
         position = rows.filter(recorded_at__lte=at)[0]
-    filters = {"filters": {}, "workspace": None}
+    filters: dict[str, Any] = {"filters": {}, "workspace": None}
     binding = Binding(str(user.pk), "admin:traces.trace", ("-recorded_at", "-id"), filters)
     return encode_cursor(binding, "next", position)
 
@@ -152,7 +152,8 @@ def history(reader: Any, rounds: list[int]) -> None:
         with principal_session(reader):
             listed(HistoryQuery(limit=PAGE, cursor=at))
 
-    page(None), page(cursor)
+    page(None)
+    page(cursor)
     first: list[float] = []
     deep: list[float] = []
     for _ in rounds * 10:

@@ -29,6 +29,7 @@ QUERY_WORDS = 6
 STOP_RANKS = 50
 """The most frequent words, which a real analyser drops as stop words, do not occur in queries."""
 LIMIT = 20
+OLD_TRACES = 10_000
 
 
 def main() -> None:
@@ -45,11 +46,12 @@ def main() -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from benchmarks.worlds import principal, workspace
+    from benchmarks.worlds import fill_traces, principal, workspace
 
     texts = Texts(seed=7)
     space = workspace("search-benchmark")
     me = principal(space, "token:me")
+    fill_traces(me, OLD_TRACES)
     with without_vector_index():
         neighbours(space, range(options.others), options.other_nodes, texts)
         spent = fill(me, options.nodes, texts)
@@ -111,11 +113,12 @@ def front_door(me: Any, requests: list[Any]) -> Callable[[Any], None]:
     given = {request.query: request.embedding for request in requests}
 
     def call(request: Any) -> None:
-        own, found.embed_query = found.embed_query, given.__getitem__  # type: ignore[assignment]
+        own = vars(found)["embed_query"]
+        vars(found)["embed_query"] = given.__getitem__
         try:
             fitted = search(caller=me, request=SearchRequest(query=request.query, limit=LIMIT))
         finally:
-            found.embed_query = own
+            vars(found)["embed_query"] = own
         assert fitted.document["trace_id"]
 
     return call
@@ -123,11 +126,13 @@ def front_door(me: Any, requests: list[Any]) -> Callable[[Any], None]:
 
 def bare_candidates(me: Any, requests: list[Any]) -> Callable[[Any], None]:
     """The statements by which a request finds its candidates and their attributes, and nothing around them."""
+    import psycopg
+
     from apps.core.db.sessions import principal_session
     from apps.retrieval.candidates import generate, run
 
     sent: dict[str, list[tuple[Any, Any]]] = {}
-    execute = run.psycopg.Cursor.execute
+    execute = psycopg.Cursor.execute
     for request in requests:
         kept = sent[request.query] = []
 
@@ -136,12 +141,12 @@ def bare_candidates(me: Any, requests: list[Any]) -> Callable[[Any], None]:
                 kept.append((sql, values))
             return execute(cursor, sql, values, **more)
 
-        run.psycopg.Cursor.execute = keep  # type: ignore[method-assign, assignment]
+        psycopg.Cursor.execute = keep  # type: ignore[method-assign, assignment]
         try:
             with principal_session(me):
                 generate(request)
         finally:
-            run.psycopg.Cursor.execute = execute  # type: ignore[method-assign]
+            psycopg.Cursor.execute = execute  # type: ignore[method-assign]
 
     def call(request: Any) -> None:
         with principal_session(me):

@@ -20,15 +20,6 @@ USES = 10
 PAGE = 10
 DEEP_PAGE = 1000
 
-FILL_TRACES = """
-INSERT INTO traces_trace (id, workspace_id, principal_id, recorded_at, mode, query, request, settings, recording,
-  source_count, policy_id, latency_ms, retention_class, expires_at)
-SELECT gen_random_uuid(), %(workspace)s, %(principal)s, now() - make_interval(secs => n), 'search', 'words ' || n,
-  '{"limit": 10}', '{"mode": "search"}', '{"status": "complete"}', 0, gen_random_uuid(), 5, 'trace',
-  now() + interval '80 days'
-FROM generate_series(1, %(count)s) n
-"""
-
 FILL_EDGES = """
 WITH trace AS (SELECT id FROM traces_trace WHERE principal_id = %(principal)s LIMIT 1),
 receipt AS (
@@ -58,19 +49,19 @@ def main() -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from benchmarks.worlds import principal, workspace
+    from benchmarks.worlds import fill_traces, principal, workspace
 
     space = workspace("traces-benchmark")
     me, reader = principal(space, "token:writer"), principal(space, "token:reader")
     rounds = list(range(options.rounds))
+    fill_traces(reader, options.traces)
+    fill(FILL_EDGES, reader, options.edges)
     for number in rounds[:20]:
         save(me, number, SOURCES)
+    analyze()
     saving(me, rounds)
     using(me, rounds)
     front_door(space, options.nodes, rounds)
-    fill(FILL_TRACES, reader, options.traces)
-    fill(FILL_EDGES, reader, options.edges)
-    analyze()
     history(reader, rounds)
     ledger(options.edges)
 
@@ -175,7 +166,7 @@ def front_door(space: Any, nodes: int, rounds: list[int]) -> None:
     analyze()
     requests = [texts.request() for _ in rounds]
     given = {request.query: request.embedding for request in requests}
-    found.embed_query = given.__getitem__  # type: ignore[assignment]
+    vars(found)["embed_query"] = given.__getitem__
 
     def whole(request: Any) -> None:
         fitted = search(caller=me, request=SearchRequest(query=request.query, limit=LIMIT))
