@@ -5,10 +5,13 @@ from uuid import UUID
 
 import pytest
 from django.db import DatabaseError, connection
+from django.test import Client, override_settings
 
 from apps.core.db.sessions import principal_session, staff_session
 from apps.graph.models import Node
 from apps.graph.services import delete_passages
+from apps.operations.erasure import runs
+from apps.operations.erasure.tasks import erase
 from apps.operations.models import Alarm, NewestSample
 from apps.retrieval import tasks
 from apps.retrieval.exceptions import CorruptReceipt, UnknownReceipt
@@ -18,7 +21,7 @@ from apps.search import services as search_services
 from apps.traces import tasks as trace_tasks
 from apps.traces.models import Trace
 from apps.traces.services.erase import erase_trace
-from tests.support.factories import make_principal, make_staff, make_world
+from tests.support.factories import make_principal, make_staff, make_token, make_world
 from tests.support.library import ask, store, wiki
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -166,6 +169,21 @@ def test_erasing_a_trace_erases_its_receipt(me, answer, owner_connection) -> Non
     assert count(owner_connection) == 1
     with pytest.raises(UnknownReceipt):
         receipt(me, answer)
+
+
+def test_erasing_a_principal_leaves_no_receipt_of_it(
+    world, me, answer, owner_connection, monkeypatch, tmp_path
+) -> None:
+    sent: list[UUID] = []
+    monkeypatch.setattr(erase, "delay", sent.append)
+    other = make_principal(world.workspace)
+    store(other, *PAGES)
+    ask(other, "billing")
+    client = Client(headers={"Authorization": f"Bearer {make_token(me, 'erase')}"})
+    with override_settings(ERASURE_FILE=tmp_path / "erasures.jsonl"):
+        assert client.post("/v1/me/erasure", {"confirm": "erase"}, "application/json").status_code == 202
+        runs.run(sent[0])
+    assert count(owner_connection) == receipts(other) == 1
 
 
 def count(connection) -> int:
