@@ -110,17 +110,18 @@ class KeysetChangeList(ChangeList):
         specs = [(spec, spec.chip() if hasattr(spec, "chip") else "") for spec in self.filter_specs]
         for spec, words in [pair for pair in specs if pair[1]]:
             yield words, self._lifted(spec), self.get_queryset(request, spec.expected_parameters())
-        if query := self.query:
+        query = str(self.query)
+        if query:
             self.query = ""
             rows = self.get_queryset(request)
             self.query = query
             yield f"search: {query}", self.get_query_string(remove=["q"]), rows
-        for spec in [spec for spec, words in specs if not words and getattr(spec, "default", None)]:
+        for spec in [spec for spec, words in specs if not words and _defaulted(spec)]:
             yield str(spec.title), self._lifted(spec), self.get_queryset(request, spec.expected_parameters())
 
     def _lifted(self, spec: Any) -> str:
         """The list without a filter; one that holds by default is lifted by saying so."""
-        if getattr(spec, "default", ""):
+        if _defaulted(spec):
             return self.get_query_string({str(spec.parameter_name): "all"})
         return self.get_query_string(remove=spec.expected_parameters())
 
@@ -135,6 +136,10 @@ class KeysetChangeList(ChangeList):
         if self.query:
             found.append({"text": f"search: {self.query}", "url": self.get_query_string(remove=["q"])})
         return found
+
+
+def _defaulted(spec: Any) -> bool:
+    return bool(getattr(spec, "default", None))
 
 
 def _any(rows: QuerySet[Any]) -> bool:

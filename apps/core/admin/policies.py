@@ -233,7 +233,7 @@ class StoredPolicyAdmin(ModelAdmin):
                 ui.Difference(f.pointer, _json(f.before), _json(f.after))
                 for f in policies.differences(before.document, obj.document)
             ]
-            content: Any = ui.SideBySide(f"version {before.version}", f"version {obj.version}", rows)
+            content: Any = ui.SideBySide(_called(before, obj), f"version {obj.version}", rows)
             title = "What it changed"
             sections.insert(
                 0, SimpleNamespace(title=title, anchor="changed", content=content if rows else "Nothing.")
@@ -256,6 +256,12 @@ class StoredPolicyAdmin(ModelAdmin):
             for row in reversed(found)
         ]
         return ui.Timeline(events, title="Versions")
+
+
+def _called(before: StoredPolicy, row: StoredPolicy) -> str:
+    """A workspace's first version follows the default, whose numbers are its own."""
+    own = before.workspace_id == row.workspace_id
+    return f"version {before.version}" if own else f"the default, version {before.version}"
 
 
 def _before(row: StoredPolicy) -> StoredPolicy | None:
