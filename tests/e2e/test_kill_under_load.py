@@ -8,8 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import httpx
+import pytest
 
 from tests.support.stack import Stack, running_stack, wait
+
+pytestmark = pytest.mark.xdist_group("installations")  # one at a time: they share ports
 
 PROCESSES = ("web", "worker", "beat", "valkey", "postgres")
 PAUSE = 0.05

@@ -21,6 +21,8 @@ import psycopg
 import pytest
 from supervisor.xmlrpc import SupervisorTransport
 
+pytestmark = pytest.mark.xdist_group("installations")  # one at a time: they share ports
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 PATIENCE = 90.0  # seconds; bounds a hang, asserts no speed
 PROCESSES = ("postgres", "valkey", "web", "worker", "beat")
