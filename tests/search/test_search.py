@@ -9,12 +9,12 @@ from django.db import DatabaseError
 from apps.core import clock
 from apps.core.db.sessions import principal_session
 from apps.core.problems import Problem
-from apps.feedback.models import Credit
+from apps.feedback.models import Credit, EdgeStrength
 from apps.feedback.selectors import trace_detail
 from apps.graph.models import PageEdge, Vector
 from apps.graph.services.passages import delete_passages
 from apps.retrieval.pages import expand
-from apps.traces.models import Activation, Trace, TraceSource, Use
+from apps.traces.models import Activation, PathEdge, Trace, TraceSource, Use
 from apps.traces.recording import ReturnedRow
 from tests.feedback.test_outcomes import confirm, reverse
 from tests.support.factories import make_principal, make_world
@@ -255,6 +255,25 @@ def test_source_ids_outlive_chunks_and_edges_and_saved_paths_stay_reversible(me)
         assert {s["source_id"] for s in detail["sources"]} == versions
         assert len(detail["sources"][2]["paths"][0]) == 2
         assert len(reverse(_uuid(answer["trace_id"]), receipt["receipt_id"])["changes"]) == 2
+
+
+def test_repair_replacement_and_removal_of_pages_leave_traces_untouched(me) -> None:
+    """What a backfill (provenance filled in), a redelivery (other text) and a reaper (removal) do to the memory."""
+    nodes = store(me, *CHAIN)
+    learn(me, expanded(me))
+
+    def recorded() -> list[list[dict[str, object]]]:
+        with principal_session(me):
+            tables = (Trace, TraceSource, PathEdge, Use, Activation, Credit, EdgeStrength)
+            return [list(table.objects.order_by("id").values()) for table in tables]
+
+    before = recorded()
+    assert all(before)
+    store(me, *(replace(item, url="https://example.org/wiki") for item in CHAIN))
+    store(me, replace(CHAIN[0], text="another text altogether"))
+    with principal_session(me):
+        delete_passages(node_ids=[_uuid(node) for node in nodes[1:]])
+    assert recorded() == before
 
 
 def test_a_document_cut_otherwise_keeps_its_source_under_new_nodes_and_vectors(me) -> None:
