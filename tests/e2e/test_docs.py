@@ -9,7 +9,7 @@ from tests.support import ROOT
 from tests.support.pages import PAGES, blocks, missing_members, run, text_of
 from tests.support.stack import Stack
 
-pytestmark = pytest.mark.xdist_group("installations")  # one at a time: they share ports
+pytestmark = pytest.mark.installation
 
 ADDRESS = "http://127.0.0.1:8000"
 RUNNABLE = [str(page.relative_to(ROOT)) for page in PAGES if "<!-- run -->" in page.read_text("utf-8")]

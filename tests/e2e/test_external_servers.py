@@ -14,7 +14,7 @@ from memory_platform.embedded.postgres import DATABASE
 from tests.support import ROOT
 from tests.support.stack import Stack, outside, running_stack, wait
 
-pytestmark = [pytest.mark.external, pytest.mark.xdist_group("installations")]
+pytestmark = [pytest.mark.external, pytest.mark.installation]
 
 OLDER = 16
 LADDER = ("selected", "validated", "used")

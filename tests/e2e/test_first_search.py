@@ -7,7 +7,7 @@ import pytest
 from tests.support import judged_data
 from tests.support.stack import Stack
 
-pytestmark = pytest.mark.xdist_group("installations")  # one at a time: they share ports
+pytestmark = pytest.mark.installation
 
 LADDER = ("selected", "validated", "used")
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.stack import Stack, running_stack, wait
 
-pytestmark = pytest.mark.xdist_group("installations")  # one at a time: they share ports
+pytestmark = pytest.mark.installation
 
 PROCESSES = ("web", "worker", "beat", "valkey", "postgres")
 PAUSE = 0.05

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.stack import Stack
 
-pytestmark = pytest.mark.xdist_group("installations")  # one at a time: they share ports
+pytestmark = pytest.mark.installation
 
 PAGES = {
     "wiki/mill.md": "The mill turns when sluice and gears are looked after.",

@@ -21,7 +21,7 @@ import psycopg
 import pytest
 from supervisor.xmlrpc import SupervisorTransport
 
-pytestmark = pytest.mark.xdist_group("installations")  # one at a time: they share ports
+pytestmark = pytest.mark.installation
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PATIENCE = 90.0  # seconds; bounds a hang, asserts no speed
