@@ -56,7 +56,9 @@ class EmbeddedValkey:
             "dir": str(self.data),
             "save": "",
             "appendonly": "yes" if self.durable else "no",
-            "appendfsync": "everysec",
+            # With `everysec` a write waits up to two seconds for an fsync under way, while the client has its answer:
+            # what is killed then loses what it acknowledged.
+            "appendfsync": "always",
             "maxmemory-policy": "noeviction",
             "databases": "4",
             "daemonize": "no",
