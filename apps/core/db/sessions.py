@@ -16,6 +16,7 @@ from uuid import UUID
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import connection, transaction
 
+from apps.core.db import cursors
 from apps.core.db.identity import (
     Identity,
     MaintenanceIdentity,
@@ -83,8 +84,7 @@ def _take(role: str, values: dict[str, str], limits: Mapping[str, str] | None = 
 
 def _set(values: Mapping[str, str]) -> None:
     calls = ", ".join(["set_config(%s, %s, true)"] * len(values))
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT " + calls, [part for pair in values.items() for part in pair])
+    cursors.run("SELECT " + calls, [part for pair in values.items() for part in pair])
 
 
 @contextmanager
