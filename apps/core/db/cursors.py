@@ -1,7 +1,7 @@
 """Cursors for the statements of hot paths."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, LiteralString, cast
+from typing import Any
 
 import psycopg
 from django.db import connection
@@ -24,5 +24,8 @@ def run(sql: str, values: Values | None = None, *, binary: bool = True) -> "psyc
     The statement is text of the code's own, the same at every call, so that it is prepared once a connection.
     `binary` says how the rows come over.
     """
+    # The driver's types want a literal; statements of the code's own may be put together.
+    cursor: Any = session_cursor()
     with connection.wrap_database_errors:
-        return session_cursor().execute(cast(LiteralString, sql), values, binary=binary)
+        cursor.execute(sql, values, binary=binary)
+    return cursor

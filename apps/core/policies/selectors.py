@@ -47,7 +47,9 @@ def current_policy_id(workspace_id: UUID | None, kind: str) -> UUID:
 
 def _probe(columns: str, workspace_id: UUID | None, kind: str) -> tuple[Any, ...]:
     values = {"kind": kind, "workspace": workspace_id}
-    found = cursors.run(_CURRENT.format(columns=columns), values, binary=False).fetchone()
+    found: tuple[Any, ...] | None = cursors.run(
+        _CURRENT.format(columns=columns), values, binary=False
+    ).fetchone()
     if found is None:
         raise PolicyMissing(kind)
     return found
