@@ -1,0 +1,1 @@
+"""The stored policy of kind `gate` that rules a workspace."""
