@@ -1,1 +1,0 @@
-"""The stored policy of kind `gate` that rules a workspace."""
