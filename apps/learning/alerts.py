@@ -25,8 +25,8 @@ def source_of(profile_id: UUID) -> str:
 
 
 def page_of(profile_id: UUID) -> str:
-    """Where staff see the profile and roll it back."""
-    return f"/admin/learning/rankingprofile/{profile_id}/change/"
+    """Where staff see the profile and roll it back: a path below the platform's address."""
+    return f"admin/learning/rankingprofile/{profile_id}/change/"
 
 
 def tell_inapplicable(workspace_id: UUID, profile_id: UUID, cause: str) -> None:
@@ -52,4 +52,3 @@ def settle(workspace_id: UUID, profile_id: UUID, found: Mapping[str, Mapping[str
 def no_longer_active(workspace_id: UUID, profile_id: UUID) -> None:
     """Nothing that was said of the profile needs a human any more."""
     alarms.resolve(source=source_of(profile_id), workspace=workspace_id)
-

@@ -189,5 +189,3 @@ class PreviewShown(BaseModel):
     receipts: int
     receipts_a_day: float
     orders: list[OrderShown]
-
-

@@ -14,7 +14,7 @@ from apps.core.db.sessions import current_principal, principal_session
 from apps.core.problems import Problem
 from apps.feedback.selectors import strengths
 from apps.graph.embedders import QueryEmbedding, embed_query
-from apps.learning.selectors.active import Resolved, resolve
+from apps.learning.selectors.active import AT_BASE, Resolved, resolve
 from apps.retrieval.listing import Listing, fetch, scan
 from apps.retrieval.pages import PAGE_TYPE, Expansion, PageRow, expand
 from apps.retrieval.policy import PolicyInForce, in_force
@@ -53,7 +53,7 @@ class Found:
     retrieval: Retrieval | None = None
     asked: RetrievalRequest | None = None
     why_empty: Mapping[str, Any] | None = None
-    profile: ProfileUse = ProfileUse()
+    profile: ProfileUse = AT_BASE.use
 
 
 def find(caller: PrincipalIdentity, request: SearchRequest, *, at: datetime) -> Found:

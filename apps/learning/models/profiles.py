@@ -138,7 +138,7 @@ class RankingProfile(OwnedModel):
                 F("principal"),
                 F("created_at").desc(),
                 F("id").desc(),
-                name="learning_ranking_profile_newest",
+                name="learning_profile_newest",
             )
         ]
 
@@ -222,14 +222,10 @@ class RollbackDrill(OwnedModel):
         db_table = "learning_rollback_drill"
         constraints = [
             models.UniqueConstraint(fields=["principal", "id"], name="learning_rollback_drill_owner_key"),
-            models.CheckConstraint(
-                name="learning_rollback_drill_actor", condition=Q(actor__in=Actor.values)
-            ),
+            models.CheckConstraint(name="learning_rollback_drill_actor", condition=Q(actor__in=Actor.values)),
         ]
         indexes = [
-            models.Index(
-                F("principal"), F("profile"), F("drilled_at").desc(), name="learning_rollback_drill_newest"
-            )
+            models.Index(F("principal"), F("profile"), F("drilled_at").desc(), name="learning_drill_newest")
         ]
 
 
@@ -238,7 +234,9 @@ class Recheck(OwnedModel):
 
     profile: Any = _owned("learning.RankingProfile")
     checked_at = models.DateTimeField()
-    input_sha256 = models.CharField(max_length=64, db_collation="C", help_text="Over the labels and receipts.")
+    input_sha256 = models.CharField(
+        max_length=64, db_collation="C", help_text="Over the labels and receipts."
+    )
     verdict = models.CharField(max_length=20, choices=Verdict.choices)
     groups = models.PositiveIntegerField(help_text="Query groups judged since.")
     ndcg_gain = models.FloatField(null=True, help_text="Mean over groups, against the baseline.")
@@ -283,7 +281,9 @@ class Transition(OwnedModel):
     profile: Any = _owned("learning.RankingProfile")
     expected_profile: Any = _owned("learning.RankingProfile", null=True)
     resulting_profile: Any = _owned("learning.RankingProfile", null=True)
-    change_id = models.CharField(max_length=128, null=True, help_text="The command's key; null = the platform.")
+    change_id = models.CharField(
+        max_length=128, null=True, help_text="The command's key; null = the platform."
+    )
     actor = models.CharField(max_length=10, choices=Actor.choices)
     actor_user: Any = _user()
     proposal: Any = _owned("learning.ActivationProposal", null=True)
@@ -335,4 +335,3 @@ class Transition(OwnedModel):
                 condition=Q(drill_id__isnull=True),
             )
         ]
-

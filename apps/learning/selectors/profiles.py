@@ -22,7 +22,9 @@ NEWEST_PROFILES = ("-created_at", "-id")
 
 def profile_of(profile_id: UUID) -> RankingProfile:
     """A profile of the caller. Raises UnknownProfile."""
-    found = RankingProfile.objects.filter(principal_id=current_principal().principal_id, pk=profile_id).first()
+    found = RankingProfile.objects.filter(
+        principal_id=current_principal().principal_id, pk=profile_id
+    ).first()
     if found is None:
         raise UnknownProfile
     return found

@@ -12,8 +12,8 @@ from uuid import UUID
 from apps.core import canonical, clock
 from apps.core.db.sessions import acting_staff
 from apps.learning.exceptions import ApprovalRequired
-from apps.learning.gate_policy import gate_in_force
 from apps.learning.models import ActivationProposal, ProposalStatus, RankingProfile
+from apps.learning.policy import gate_in_effect
 
 VALID_FOR = timedelta(days=3)
 
@@ -61,9 +61,7 @@ def approved(profile: RankingProfile, *, expected: UUID | None, approval: Approv
         fault = "same_person"
     if fault is not None:
         raise ApprovalRequired(reason=fault)
-    found.update(
-        status=ProposalStatus.APPROVED, decided_by=staff.user_id, decided_at=clock.now()
-    )
+    found.update(status=ProposalStatus.APPROVED, decided_by=staff.user_id, decided_at=clock.now())
     return proposal.pk
 
 
@@ -78,7 +76,7 @@ def void_others(profile: RankingProfile, *, but: UUID | None) -> None:
 
 
 def _asks_for_four_eyes(workspace_id: UUID) -> bool:
-    policy = gate_in_force(workspace_id).document
+    policy = gate_in_effect(workspace_id).document
     return policy.four_eyes_in_admin if acting_staff() else policy.four_eyes_in_api
 
 

@@ -76,7 +76,9 @@ def activate_profile(
             expected=command.expected_active,
         )
         evidence = evidence_that_applies(profile)
-        proposal = approved(profile, expected=command.expected_active, approval=approval) if step.moves else None
+        proposal = (
+            approved(profile, expected=command.expected_active, approval=approval) if step.moves else None
+        )
         return Decided(step, evidence, proposal)
 
     payload = command.payload(profile_id, **(approval.payload() if approval else {}))
@@ -226,13 +228,14 @@ def _audit(verb: str, profile: RankingProfile, row: Transition) -> None:
     """What staff do is in the audit log, too; a principal's own commands are their transitions."""
     if acting_staff() is None:
         return
-    states = [{"active": str(state) if state else None} for state in (row.expected_profile_id, row.resulting_profile_id)]
+    ids = (row.expected_profile_id, row.resulting_profile_id)
+    before, after = ({"active": str(state) if state else None} for state in ids)
     audit.record(
         f"learning.{verb}",
         "learning.rankingprofile",
         profile.pk,
         reason=row.reason,
-        before=states[0],
-        after=states[1],
+        before=before,
+        after=after,
         details={"transition": str(row.pk), "proposal": str(row.proposal_id) if row.proposal_id else None},
     )
