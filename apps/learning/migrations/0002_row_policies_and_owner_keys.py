@@ -12,7 +12,7 @@ APPENDED = ("EvaluationResult", "EvaluatedQuery", "QuerySet", "JudgedQuery", "Ho
 class Migration(migrations.Migration):
     dependencies = [
         ("learning", "0001_evaluations_query_sets_and_holdouts"),
-        ("retrieval", "0003_row_policies_and_lifetime_of_receipts"),
+        ("retrieval", "0005_receipts_outlive_traces"),
     ]
 
     operations = [

@@ -1,19 +1,18 @@
 """Offline evaluations.
 
 The law: a result is never changed, and is computed from stored receipts and labels alone, so that it can be
-computed again. There is no way to hand one in.
+computed again. There is no way to hand one in. It keeps its receipts past the time of their traces.
 """
 
 from typing import Any, ClassVar
 
 from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import F, Q
 
 from apps.core.db.rowpolicy import OwnerPolicy
 from apps.core.models import OwnedModel
-from apps.learning.models.runs import RUN_EXPORT, LearningRun
+from apps.learning.models.runs import RUN_EXPORT, UNDER_WAY, LearningRun
 
 SHA256 = r"^[0-9a-f]{64}$"
 
@@ -50,6 +49,7 @@ class Evaluation(LearningRun):
             models.Index(
                 F("workspace"), F("requested_at").desc(), F("id").desc(), name="learning_evaluation_staff"
             ),
+            models.Index(fields=["requested_at"], condition=UNDER_WAY, name="learning_evaluation_open"),
         ]
 
 
@@ -71,6 +71,7 @@ class EvaluationResult(OwnedModel):
     loss_after = models.FloatField(null=True)
     multipliers = ArrayField(models.FloatField(), help_text="Six, in the order of the features.")
     scorer_contract = models.CharField(max_length=32)
+    input_checksum = models.CharField(max_length=64, db_collation="C")
     manifest_sha256 = models.CharField(max_length=64, db_collation="C")
     validation_groups_sha256 = models.CharField(max_length=64, db_collation="C")
     earlier_evaluations = models.PositiveIntegerField(
@@ -117,7 +118,6 @@ class EvaluationResult(OwnedModel):
         ]
         indexes = [
             models.Index(fields=["principal", "validation_groups_sha256"], name="learning_evaluation_reused"),
-            GinIndex(fields=["receipt_ids"], name="learning_evaluation_receipts"),
         ]
 
 

@@ -14,7 +14,7 @@ from apps.core.db.rowpolicy import OwnerPolicy
 from apps.core.models import OwnedModel
 from apps.learning.models.evaluations import SHA256, Evaluation
 from apps.learning.models.query_sets import QuerySet
-from apps.learning.models.runs import RUN_EXPORT, LearningRun
+from apps.learning.models.runs import RUN_EXPORT, UNDER_WAY, LearningRun
 
 
 class Holdout(LearningRun):
@@ -80,6 +80,7 @@ class Holdout(LearningRun):
             models.Index(
                 F("workspace"), F("requested_at").desc(), F("id").desc(), name="learning_holdout_staff"
             ),
+            models.Index(fields=["requested_at"], condition=UNDER_WAY, name="learning_holdout_open"),
             models.Index(fields=["principal", "evaluation"], name="learning_holdout_evaluation"),
             models.Index(fields=["principal", "query_set"], name="learning_holdout_query_set"),
         ]
@@ -105,6 +106,7 @@ class HoldoutResult(OwnedModel):
     regression_fraction = models.FloatField()
     memory_artifact_sha256 = models.CharField(max_length=64, db_collation="C")
     manifest_sha256 = models.CharField(max_length=64, db_collation="C")
+    summary = models.TextField(db_collation="C", help_text="The report without its long lists.")
     report = models.TextField(db_collation="C", help_text="RFC 8785; never changed.")
     checksum = models.CharField(max_length=64, db_collation="C", help_text="SHA-256 of the report.")
 
@@ -166,6 +168,11 @@ class HoldoutPair(OwnedModel):
         db_index=False,
         related_name="+",
     )
+    baseline_documents = ArrayField(
+        models.SmallIntegerField(),
+        help_text="Of each row the place of its document among the judged ones; -1 for one that nobody judged.",
+    )
+    candidate_documents = ArrayField(models.SmallIntegerField())
     baseline_recall = models.FloatField()
     candidate_recall = models.FloatField()
     baseline_ndcg = models.FloatField()

@@ -18,6 +18,7 @@ class RunStatus(models.TextChoices):
 
 
 ENDED = (RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED)
+UNDER_WAY = Q(status__in=[RunStatus.QUEUED, RunStatus.RUNNING])
 
 
 class LearningRun(OwnedModel):
@@ -37,6 +38,7 @@ class LearningRun(OwnedModel):
     phase = models.CharField(max_length=16, blank=True, help_text="What is being done now.")
     done = models.PositiveIntegerField(default=0)
     total = models.PositiveIntegerField(default=0, help_text="0 = not known yet.")
+    attempts = models.PositiveSmallIntegerField(default=0, help_text="How often a worker began it.")
     cancel_requested_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
