@@ -15,12 +15,12 @@ import numpy as np
 from apps.core import clock
 from apps.core.db.sessions import current_principal
 from apps.learning.models import RankingProfile
-from apps.learning.scorer import applied_weights
+from apps.learning.scorer import FloatArray, applied_weights
 from apps.learning.selectors.active import resolve_key
 from apps.learning.selectors.profiles import profile_of
 from apps.retrieval.models import Receipt
 from apps.retrieval.policy import FEATURES, in_force
-from apps.retrieval.receipts.columns import Floats, ReceiptColumns, load_columns
+from apps.retrieval.receipts.columns import ReceiptColumns, load_columns
 
 DAYS = 7
 SHOWN = 5
@@ -93,7 +93,7 @@ def preview_activation(profile_id: UUID) -> ActivationPreview:
     )
 
 
-def reordered(columns: ReceiptColumns, *, now: Floats, then: Floats) -> list[Reordered]:
+def reordered(columns: ReceiptColumns, *, now: FloatArray, then: FloatArray) -> list[Reordered]:
     """Orders of all receipts under two vectors of multipliers (6,), from base weights."""
     scores = [_scores(columns, multipliers) for multipliers in (now, then)]
     found = []
@@ -104,16 +104,15 @@ def reordered(columns: ReceiptColumns, *, now: Floats, then: Floats) -> list[Reo
     return found
 
 
-def _scores(columns: ReceiptColumns, multipliers: Floats) -> Floats:
-    weights = applied_weights(columns.base, multipliers)
-    return replace(columns, applied=weights).replayed()
+def _scores(columns: ReceiptColumns, multipliers: FloatArray) -> FloatArray:
+    return replace(columns, applied=applied_weights(columns.base, multipliers)).replayed()
 
 
-def _order(columns: ReceiptColumns, rows: slice, scores: Floats) -> tuple[UUID, ...]:
+def _order(columns: ReceiptColumns, rows: slice, scores: FloatArray) -> tuple[UUID, ...]:
     """Node ids best first, by the tie rules of a receipt."""
-    nodes, channels = columns.node_ids[rows], columns.channels[rows]
-    ranked = sorted(range(len(nodes)), key=lambda row: (-scores[row], -channels[row], nodes[row].int))
-    return tuple(nodes[row] for row in ranked)
+    halves = columns.node_ids[rows]
+    ranked = np.lexsort((halves[:, 1], halves[:, 0], -columns.channels[rows], -scores))
+    return tuple(UUID(int=(int(high) << 64) | int(low)) for high, low in halves[ranked])
 
 
 def _recent(profile: RankingProfile) -> Any:
@@ -129,5 +128,5 @@ def _recent(profile: RankingProfile) -> Any:
     return receipts.filter(scopes=profile.scopes)
 
 
-def _vector(values: Sequence[float]) -> Floats:
+def _vector(values: Sequence[float]) -> FloatArray:
     return np.array(values, dtype=np.float64)

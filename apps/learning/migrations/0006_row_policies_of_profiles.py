@@ -21,7 +21,7 @@ ACTIVE = """
 
 
 class Migration(migrations.Migration):
-    dependencies = [("learning", "0004_ranking_profiles_and_their_pointers")]
+    dependencies = [("learning", "0005_ranking_profiles_and_their_pointers")]
 
     operations = [
         *(

@@ -11,7 +11,7 @@ import apps.core.ids
 class Migration(migrations.Migration):
     dependencies = [
         ("accounts", "0005_superusers_manage_staff"),
-        ("learning", "0003_default_gate_policy"),
+        ("learning", "0004_lifetime_of_evidence"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
