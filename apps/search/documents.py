@@ -85,6 +85,14 @@ class WhyEmpty(BaseModel):
     archived: int
 
 
+class ProfileUsed(BaseModel):
+    """What the active ranking profile of the request's scope set did. `reason` says why it did not apply."""
+
+    id: str | None
+    status: Literal["none", "applied", "inapplicable", "request_override"]
+    reason: Literal["scorer_contract", "formula", "scoring_policy", "expired"] | None
+
+
 class SearchAnswer(BaseModel):
     """Without `trace_id` the call was not recorded, and `memory_error` says why; the rows are there all the same."""
 
@@ -104,6 +112,7 @@ class SearchAnswer(BaseModel):
     graph_results: list[GraphResultRow] | None = None
     graph_truncated: bool | None = None
     rerank_applied: bool | None = None
+    profile: ProfileUsed | None = None
     channels: list[dict[str, Any]] | None = None
     excluded: dict[str, int] | None = None
     surfaces: list[dict[str, Any]] | None = None

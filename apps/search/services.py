@@ -10,17 +10,19 @@ from datetime import datetime
 from typing import Any
 
 import structlog
+from django.db import DatabaseError
 
 from apps.core import clock
 from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.sessions import principal_session
 from apps.core.ids import uuid7
 from apps.core.text import SEARCH_BUDGET, Fitted, fit_budget
+from apps.learning.alerts import tell_inapplicable
 from apps.retrieval.receipts.document import NewReceipt, ProfileUse
 from apps.retrieval.services import save_receipt
 from apps.search import live
 from apps.search.found import Found, find
-from apps.search.metrics import SEARCHES
+from apps.search.metrics import PROFILES, SEARCHES
 from apps.search.rows import returned
 from apps.search.schemas import SearchRequest
 from apps.traces.api_base import retried
@@ -62,8 +64,22 @@ def search(*, caller: PrincipalIdentity, request: SearchRequest) -> Fitted:
         found = replace(found, rows=live.inlined(found.rows))
     outcome = _record(caller, request, found, started)
     SEARCHES.labels(request.mode, outcome.error or outcome.status).inc()
+    _tell_of_profile(caller, request, found.profile)
     document = _document(request, found, outcome)
     return fit_budget(document, budget=SEARCH_BUDGET, whole_first=request.mode == "fetch")
+
+
+def _tell_of_profile(caller: PrincipalIdentity, request: SearchRequest, use: ProfileUse) -> None:
+    """Count how searches are ranked; an active profile that does not apply needs a human."""
+    if request.mode != "search":
+        return
+    PROFILES.labels(use.status, use.reason or "").inc()
+    if use.status == "inapplicable" and use.id is not None:
+        try:
+            tell_inapplicable(caller.workspace_id, use.id, use.reason or "")
+        except DatabaseError:
+            # The rows are found and recorded; the next search tells again.
+            log.error("alarm of a profile not raised")
 
 
 def _record(caller: PrincipalIdentity, request: SearchRequest, found: Found, started: float) -> Outcome:
@@ -74,7 +90,7 @@ def _record(caller: PrincipalIdentity, request: SearchRequest, found: Found, sta
         if recording.unresolved:
             return Outcome(recording=recording, error=ALL_UNRESOLVED)
         now = clock.now()
-        receipt = _receipt(found, request, now)
+        receipt = _receipt(found, now)
         new = NewTrace(
             mode=request.mode,
             query=request.query if request.mode == "search" else None,
@@ -96,13 +112,16 @@ def _record(caller: PrincipalIdentity, request: SearchRequest, found: Found, sta
     return Outcome(error=SAVE_FAILED)
 
 
-def _receipt(found: Found, request: SearchRequest, now: datetime) -> NewReceipt | None:
+def _receipt(found: Found, now: datetime) -> NewReceipt | None:
     """The receipt of a ranked answer; scans and fetches score nothing."""
     if found.retrieval is None or found.asked is None:
         return None
-    used = ProfileUse(status="request_override" if request.ranking_multipliers else "none")
     return NewReceipt(
-        request=found.asked, retrieval=found.retrieval, recorded_at=now, trace_id=uuid7(), profile=used
+        request=found.asked,
+        retrieval=found.retrieval,
+        recorded_at=now,
+        trace_id=uuid7(),
+        profile=found.profile,
     )
 
 
