@@ -23,6 +23,7 @@ _BRACKETED = (
     "|SEP|PAD|UNK|BOS|EOS|THINK"
 )
 _LESS, _GREATER, _BAR = "[<\uff1c\ufe64]", "[>\uff1e\ufe65]", "[|\uff5c]"
+_FIRST_SIGNS = "<[|\uff1c\ufe64\uff5c"
 _MARKERS = (
     (re.compile(f"{_LESS}(?={_BAR})"), "‹"),
     (re.compile(f"(?<={_BAR}){_GREATER}"), "›"),
@@ -35,7 +36,7 @@ _MARKERS = (
 def neutral(text: str) -> str:
     """The text with one kind of line break and without markers of chat formats."""
     text = _UNSEEN.sub(REPLACED, _BREAKS.sub("\n", text))
-    if "<" in text or "[" in text or "|" in text or not text.isascii():
+    if any(sign in text for sign in _FIRST_SIGNS):
         for marker, instead in _MARKERS:
             text = marker.sub(instead, text)
     return text
