@@ -113,6 +113,11 @@ class Environment(BaseSettings):
     embedder_api_key: SecretStr | None = Field(
         None, description="Bearer key for an embedder behind HTTP; its address is registered, the key never."
     )
+    memory_tokenizer: str = Field(
+        "",
+        description="Tokenizer that counts contexts: tiktoken:NAME with its files in TIKTOKEN_CACHE_DIR, or the path "
+        "of a tokenizer.json. Empty: the built-in estimate. Nothing is fetched.",
+    )
     log_level: str = Field("INFO", description="Least level that is logged.")
     memory_release: str = Field(
         "", description="Build id that processes report in their heartbeats. Empty: unknown, never a guess."

@@ -18,9 +18,11 @@ from apps.core.db.sessions import principal_session
 from apps.core.ids import uuid7
 from apps.core.text import SEARCH_BUDGET, Fitted, fit_budget
 from apps.learning.alerts import tell_inapplicable
+from apps.retrieval.packing import PackedContext
 from apps.retrieval.receipts.document import NewReceipt, ProfileUse
 from apps.retrieval.services import save_receipt
 from apps.search import live
+from apps.search.context import context_shown, pack_found
 from apps.search.found import Found, find
 from apps.search.metrics import PROFILES, SEARCHES
 from apps.search.rows import returned
@@ -62,10 +64,13 @@ def search(*, caller: PrincipalIdentity, request: SearchRequest) -> Fitted:
     found = find(caller, request, at=at)
     if request.include_content and request.mode == "search":
         found = replace(found, rows=live.inlined(found.rows))
-    outcome = _record(caller, request, found, started)
+    context = pack_found(request, found)
+    outcome = _record(caller, request, found, context, started)
     SEARCHES.labels(request.mode, outcome.error or outcome.status).inc()
     _tell_of_profile(caller, request, found.profile)
     document = _document(request, found, outcome)
+    if context is not None:
+        document["context"] = context_shown(context)
     return fit_budget(document, budget=SEARCH_BUDGET, whole_first=request.mode == "fetch")
 
 
@@ -82,7 +87,13 @@ def _tell_of_profile(caller: PrincipalIdentity, request: SearchRequest, use: Pro
             log.error("alarm of a profile not raised")
 
 
-def _record(caller: PrincipalIdentity, request: SearchRequest, found: Found, started: float) -> Outcome:
+def _record(
+    caller: PrincipalIdentity,
+    request: SearchRequest,
+    found: Found,
+    context: PackedContext | None,
+    started: float,
+) -> Outcome:
     if found.partial:
         return Outcome(error=RETRIEVAL_INCOMPLETE)
     try:
@@ -90,7 +101,7 @@ def _record(caller: PrincipalIdentity, request: SearchRequest, found: Found, sta
         if recording.unresolved:
             return Outcome(recording=recording, error=ALL_UNRESOLVED)
         now = clock.now()
-        receipt = _receipt(found, now)
+        receipt = _receipt(found, context, now)
         new = NewTrace(
             mode=request.mode,
             query=request.query if request.mode == "search" else None,
@@ -102,6 +113,8 @@ def _record(caller: PrincipalIdentity, request: SearchRequest, found: Found, sta
             latency_ms=round((time.perf_counter() - started) * 1000),
             id=receipt.trace_id if receipt and receipt.trace_id else uuid7(),
             retrieval_receipt_id=receipt.id if receipt else None,
+            profile_id=found.profile.id if found.profile.status == "applied" else None,
+            context_tokens=context.used_tokens if context else None,
         )
         return Outcome(_save(caller, new, receipt), recording)
     except SaveFailed:
@@ -112,7 +125,7 @@ def _record(caller: PrincipalIdentity, request: SearchRequest, found: Found, sta
     return Outcome(error=SAVE_FAILED)
 
 
-def _receipt(found: Found, now: datetime) -> NewReceipt | None:
+def _receipt(found: Found, context: PackedContext | None, now: datetime) -> NewReceipt | None:
     """The receipt of a ranked answer; scans and fetches score nothing."""
     if found.retrieval is None or found.asked is None:
         return None
@@ -122,6 +135,7 @@ def _receipt(found: Found, now: datetime) -> NewReceipt | None:
         recorded_at=now,
         trace_id=uuid7(),
         profile=found.profile,
+        context=context,
     )
 
 
