@@ -25,7 +25,8 @@ def run(sql: str, values: Values | None = None, *, binary: bool = True) -> "psyc
     `binary` says how the rows come over.
     """
     # The driver's types want a literal; statements of the code's own may be put together.
-    cursor: Any = session_cursor()
+    cursor = session_cursor()
+    statement: Any = sql
     with connection.wrap_database_errors:
-        cursor.execute(sql, values, binary=binary)
+        cursor.execute(statement, values, binary=binary)
     return cursor
