@@ -20,6 +20,7 @@ from tests.support.stack import wait
 pytestmark = [pytest.mark.installation, pytest.mark.timeout(600)]
 
 USER = "nobody"
+RUNUSER = shutil.which("runuser")
 # How this machine reaches its packages; nothing else of the environment counts.
 KEPT = re.compile(r"^(PIP_|SSL_CERT|REQUESTS_CA|HTTPS?_PROXY|NO_PROXY)", re.IGNORECASE)
 
@@ -30,12 +31,12 @@ def variables(home: Path) -> dict[str, str]:
 
 
 def as_user(command: str, folder: Path) -> list[str]:
-    return ["runuser", "-u", USER, "--", "sh", "-c", f"cd '{folder}' && {command}"]
+    return [str(RUNUSER), "-u", USER, "--", "sh", "-c", f"cd '{folder}' && {command}"]
 
 
 @pytest.fixture
 def clone() -> Iterator[Path]:
-    if os.geteuid() != 0 or shutil.which("runuser") is None:
+    if os.geteuid() != 0 or RUNUSER is None:
         pytest.skip("only root can become another user")
     home = Path(tempfile.mkdtemp(prefix="ordinary-"))
     folder = home / "clone"
