@@ -9,6 +9,7 @@ from django.db import connection
 
 POLICY_SPACE = 0x706F6C69  # poli
 PRINCIPAL_SPACE = 0x6D70726E  # mprn
+IMPORT_SPACE = 0x696D7072  # impr
 
 
 class NoTransaction(RuntimeError):
@@ -23,6 +24,11 @@ def lock_policies(kind: str) -> None:
 def lock_principal(principal_id: UUID) -> None:
     """Mutating calls of a principal wait in line."""
     _lock(PRINCIPAL_SPACE, str(principal_id))
+
+
+def lock_import(principal_id: UUID) -> None:
+    """Imports into a principal wait in line, however long they are, and keep nobody else waiting."""
+    _lock(IMPORT_SPACE, str(principal_id))
 
 
 def _lock(space: int, name: str) -> None:
