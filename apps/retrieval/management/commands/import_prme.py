@@ -8,11 +8,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from tqdm import tqdm
 
+from apps.accounts import subjects
 from apps.accounts.services import enter_principal, workspace_id
 from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.sessions import principal_session
 from apps.core.problems import InvalidRequest, NotFound, StateConflict
-from apps.graph.management.commands.import_beir import subject
 from apps.retrieval.prme.exceptions import PrmeError
 from apps.retrieval.prme.reading import read_lines
 from apps.retrieval.services import Imported, ImportedReceipt, import_lines
@@ -36,7 +36,10 @@ class Command(BaseCommand):
             workspace = workspace_id(options["workspace"])
         except NotFound as absent:
             raise CommandError("There is no such workspace") from absent
-        owner = enter_principal(workspace=workspace, subject=subject(options["principal"], None))
+        try:
+            owner = enter_principal(workspace=workspace, subject=subjects.parse(options["principal"]))
+        except (InvalidRequest, NotFound):
+            raise CommandError("There can be no such principal, or it is disabled") from None
         for path in options["files"]:
             counts = self._import(path, owner)
             self.stdout.write(
