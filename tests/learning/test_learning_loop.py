@@ -14,12 +14,7 @@ from tests.support.factories import make_world
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture(autouse=True)
-def no_broker(monkeypatch):
-    """The work is done in place."""
-    monkeypatch.setattr("apps.learning.services.runs.send", lambda task, run_id: None)
-
-
+@pytest.mark.usefixtures("quiet")
 def test_a_true_improvement_is_found_confirmed_and_computed_again() -> None:
     me = make_world().principal
     made = collection.judged_collection(me)
@@ -34,7 +29,8 @@ def test_a_true_improvement_is_found_confirmed_and_computed_again() -> None:
         assert report.multipliers.lexical < 0.5
         assert (holdout.status, holdout.failure_code) == ("succeeded", "")
         assert holdout.result.decision == "improved_full_retrieval"
-        assert not evaluation.exploratory and not holdout.exploratory
+        assert not evaluation.exploratory
+        assert not holdout.exploratory
         assert holdout.result.baseline_ndcg == pytest.approx(0.63093, abs=1e-4)
         assert holdout.result.candidate_ndcg == 1.0
         assert recompute_holdout(holdout).ndcg_gain == holdout.result.ndcg_gain
