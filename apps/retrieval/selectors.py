@@ -10,6 +10,9 @@ from django.db.models import F, QuerySet
 from apps.core import clock
 from apps.core.db.sessions import current_principal
 from apps.core.pages import KeysetPage
+from apps.retrieval.candidates import statistics
+from apps.retrieval.candidates.filters import Restriction
+from apps.retrieval.candidates.run import session_cursor
 from apps.retrieval.exceptions import CorruptReceipt, UnknownReceipt
 from apps.retrieval.models import Receipt
 from apps.retrieval.receipts import arrays, writing
@@ -103,6 +106,14 @@ def judgeable_receipt(receipt_id: UUID) -> JudgeableReceipt:
         for position, candidate in enumerate(found.receipt.candidates)
     }
     return JudgeableReceipt(found.id, found.checksum, found.receipt.context_sha256, entries)
+
+
+def corpus_digest() -> str:
+    """Names the state of what the session's principal can find now; receipts record the same."""
+    owner = current_principal()
+    owners = [owner.principal_id, owner.shared_principal_id or owner.principal_id]
+    visible = Restriction(tuple(dict.fromkeys(owners)), ())
+    return statistics.read(session_cursor(), visible, None).digest()
 
 
 def receipts_page(query: ReceiptsQuery) -> dict[str, Any]:
