@@ -121,7 +121,9 @@ def test_both_commands_need_nothing_but_python_and_make(clone: Path) -> None:
     finally:
         run.stop()
     tested = subprocess.run(
-        as_user("scripts/venv base dev && exec .venv/bin/python -m pytest -q tests/core/test_sessions.py", clone),
+        as_user(
+            "scripts/venv base dev && exec .venv/bin/python -m pytest -q tests/core/test_sessions.py", clone
+        ),
         env=variables(clone.parent),
         capture_output=True,
         text=True,
