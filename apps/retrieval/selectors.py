@@ -76,6 +76,35 @@ def _agree(row: Receipt, receipt: ReceiptDocument) -> bool:
     return all(getattr(row, name) == getattr(said, name) for name in said.__slots__)
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A candidate of a receipt, as far as it can be judged or cited. `position` is its place, from 0."""
+
+    position: int
+    in_context: bool
+    has_content: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeableReceipt:
+    """A verified receipt, as judgments and citations bind to it."""
+
+    id: UUID
+    checksum: str
+    context_sha256: str | None
+    entries: dict[UUID, Entry]
+
+
+def judgeable_receipt(receipt_id: UUID) -> JudgeableReceipt:
+    """What of a receipt of the caller can be judged. Raises UnknownReceipt, CorruptReceipt."""
+    found = stored_receipt(receipt_id)
+    entries = {
+        UUID(candidate.node_id): Entry(position, candidate.in_context, candidate.has_content)
+        for position, candidate in enumerate(found.receipt.candidates)
+    }
+    return JudgeableReceipt(found.id, found.checksum, found.receipt.context_sha256, entries)
+
+
 def receipts_page(query: ReceiptsQuery) -> dict[str, Any]:
     """A page of the caller's receipts, newest first."""
     owner = current_principal().principal_id
