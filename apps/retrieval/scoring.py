@@ -66,7 +66,10 @@ def weighed(
     if all(value == 1.0 for value in multipliers.values()):
         return base
     products = {name: base[name] * multipliers[name] for name in base}
-    total = sum(products.values())
+    # Not `sum`, which from Python 3.12 on compensates: a receipt must replay under every interpreter.
+    total = 0.0
+    for product in products.values():
+        total += product
     if normalised and total:
         return {name: product / total for name, product in products.items()}
     return products

@@ -86,6 +86,14 @@ class WhyEmpty(BaseModel):
     archived: int
 
 
+class ProfileUsed(BaseModel):
+    """What the active ranking profile of the request's scope set did. `reason` says why it did not apply."""
+
+    id: str | None
+    status: Literal["none", "applied", "inapplicable", "request_override"]
+    reason: Literal["scorer_contract", "formula", "scoring_policy", "expired"] | None
+
+
 class ContextEntry(BaseModel):
     number: int = Field(description="As the text names it.")
     node_id: str
@@ -137,6 +145,7 @@ class SearchAnswer(BaseModel):
     graph_results: list[GraphResultRow] | None = None
     graph_truncated: bool | None = None
     rerank_applied: bool | None = None
+    profile: ProfileUsed | None = None
     channels: list[dict[str, Any]] | None = None
     excluded: dict[str, int] | None = None
     surfaces: list[dict[str, Any]] | None = None

@@ -16,7 +16,7 @@ from apps.retrieval.packing import PACKING
 from apps.retrieval.receipts.document import NewReceipt, document_of
 from apps.retrieval.retrieve import retrieve
 from apps.retrieval.schemas import RetrievalRequest
-from apps.retrieval.services import HASH_KEY, INSERT, _values
+from apps.retrieval.services.receipts import HASH_KEY, INSERT, _values
 from tests.support import memory
 
 QUERY = "harbour crane inspection"

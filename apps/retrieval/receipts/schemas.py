@@ -28,6 +28,9 @@ Six = tuple[Share, Share, Share, Share, Share, Share]
 Channels = tuple[Finite | None, Finite | None, Place | None, Place | None]
 Mode = Literal["search", "context"]
 ProfileStatus = Literal["none", "applied", "inapplicable", "request_override"]
+AdjustmentKind = Literal[
+    "epistemic", "kind", "temporal_bonus", "relevance_cap", "current_update", "session_decay"
+]
 
 
 def _known_contract(value: str) -> str:
@@ -130,7 +133,7 @@ class WeightsRecord(StrictModel):
 class AdjustmentRecord(StrictModel):
     """A step after the formula, in the order of application."""
 
-    kind: Literal["epistemic", "kind", "temporal_bonus", "relevance_cap", "current_update", "session_decay"]
+    kind: AdjustmentKind
     coefficient: Finite
     source: Id | None = None
 
