@@ -108,6 +108,9 @@ class Environment(BaseSettings):
     embedder_api_key: SecretStr | None = Field(
         None, description="Bearer key for an embedder behind HTTP; its address is registered, the key never."
     )
+    reranker: str = Field(
+        "", description="Name of an installed reranker that ranks the first rows anew. Empty: none does."
+    )
     log_level: str = Field("INFO", description="Least level that is logged.")
     memory_release: str = Field(
         "", description="Build id that processes report in their heartbeats. Empty: unknown, never a guess."

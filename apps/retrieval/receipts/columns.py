@@ -13,7 +13,7 @@ from apps.core.db.sessions import current_principal
 from apps.retrieval.candidates.run import session_cursor
 from apps.retrieval.policy import FEATURES
 from apps.retrieval.prme.rounding import round_scores
-from apps.retrieval.scoring import SESSION_DECAY
+from apps.retrieval.scoring import RERANK, RERANK_KEEP, SESSION_DECAY
 
 Floats = NDArray[np.float64]
 Indexes = NDArray[np.int64]
@@ -57,6 +57,13 @@ class ReceiptColumns:
     step_kinds: tuple[str, ...]
     step_values: Floats
 
+    def reranked(self) -> NDArray[np.bool_]:
+        """(n,) rows that a reranker scored: they come first, by score and id alone."""
+        found = np.zeros(len(self.scores), dtype=bool)
+        steps = np.array([kind == RERANK for kind in self.step_kinds], dtype=bool)
+        found[self.step_rows[steps]] = True
+        return found
+
     def replayed(self) -> Floats:
         """(n,) every score again, equal to `score_of` to the last bit: the same operations in the same order."""
         weights = self.applied[self.weight_rows]
@@ -69,6 +76,11 @@ class ReceiptColumns:
         ):
             if kind == SESSION_DECAY:
                 scores[row] = round_scores(round_scores(scores[row : row + 1]) * value)[0]
+                inherited[row] = True
+            elif kind == RERANK_KEEP:
+                scores[row] = round_scores(scores[row : row + 1])[0] * value
+            elif kind == RERANK:
+                scores[row] = round_scores(scores[row : row + 1] + value)[0]
                 inherited[row] = True
             elif kind == "relevance_cap":
                 scores[row] = min(scores[row], value)

@@ -71,7 +71,7 @@ def replay(receipt: ReceiptDocument) -> Replay:
             formula=formula,
             applied=applied[candidate.weights],
             features=Features(*candidate.features),
-            raw=Raw(*candidate.raw),
+            raw=Raw(*candidate.raw, candidate.hops, candidate.graph_rank, candidate.pinned_rank),
             adjustments=_steps(candidate),
             fusion_k=fusion_k,
         )
@@ -82,12 +82,15 @@ def replay(receipt: ReceiptDocument) -> Replay:
         for candidate, score in zip(receipt.candidates, scores, strict=True)
         if candidate.score != score
     )
-    # Canonical ids sort as their numbers do.
-    places = [
-        (-score, -candidate.channels, candidate.node_id)
-        for candidate, score in zip(receipt.candidates, scores, strict=True)
-    ]
+    places = [_place(candidate, score) for candidate, score in zip(receipt.candidates, scores, strict=True)]
     return Replay(scores, drifts, weights_equal, places == sorted(places))
+
+
+def _place(candidate: CandidateRecord, score: float) -> tuple[bool, float, int, str]:
+    """Sorts the reranked first, by score and id; then the others by score, number of channels and id."""
+    # Canonical ids sort as their numbers do.
+    channels = 0 if candidate.reranked else candidate.channels
+    return not candidate.reranked, -score, -channels, candidate.node_id
 
 
 def verified(document: bytes, checksum: str) -> ReceiptDocument:
