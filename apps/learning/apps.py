@@ -5,3 +5,9 @@ class LearningConfig(AppConfig):
     name = "apps.learning"
     label = "learning"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from apps.core.policies import register_kind
+        from apps.learning.policy import gate_kind
+
+        register_kind(gate_kind())

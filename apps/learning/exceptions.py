@@ -1,6 +1,11 @@
-"""Why an evaluation or a holdout cannot be computed. Messages name ids and fields, never a query."""
+"""Why an evaluation or a holdout cannot be computed, and why a profile cannot be made or moved.
+
+Messages name ids and fields, never a query.
+"""
 
 from typing import ClassVar
+
+from apps.core.problems import NotFound, StateConflict
 
 
 class LearningInputError(ValueError):
@@ -49,3 +54,41 @@ class Overlap(LearningInputError):
     """The holdout shares queries, groups or receipts with the evaluation that it is to confirm."""
 
     code = "overlap"
+
+
+class UnknownProfile(NotFound):
+    code, title = "unknown_profile", "There is no such ranking profile"
+
+
+class UnknownProposal(NotFound):
+    code, title = "unknown_proposal", "There is no such proposal to activate a profile"
+
+
+class NotPromotable(StateConflict):
+    """The evidence is not enough, or was made under something that no longer holds; `reason` says what."""
+
+    code, title = "not_promotable", "This evidence does not carry a ranking profile"
+
+
+class WrongBaseline(StateConflict):
+    """A profile improves upon one state, and another one is meant or active."""
+
+    code, title = "wrong_baseline", "The profile was not measured against this baseline"
+
+
+class StaleState(StateConflict):
+    """The pointer is not where the caller saw it; `active` is what is active now, null at base."""
+
+    code, title = "stale_state", "Another profile is active than was expected"
+
+
+class NeverActive(StateConflict):
+    """Only what was active before on this pointer can be gone back to."""
+
+    code, title = "never_active", "The profile was never active here"
+
+
+class ApprovalRequired(StateConflict):
+    """Another person has to approve what somebody proposed; `reason` says what is missing."""
+
+    code, title = "approval_required", "The activation needs the approval of a second person"

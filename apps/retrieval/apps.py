@@ -8,7 +8,7 @@ class RetrievalConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.core.policies import register_kind
-        from apps.retrieval import checks  # noqa: F401  (registers itself)
+        from apps.retrieval import checks  # noqa: F401  (registers them)
         from apps.retrieval.extensions import analyses
         from apps.retrieval.policy import scoring_kind
         from apps.retrieval.wording import EnglishWording

@@ -1,7 +1,13 @@
 """The native retrieval receipt.
 
 The law: a receipt is never changed. It goes with its trace, by the functions that delete traces, or with its
-principal; what is to outlive its trace says so to `traces_after_delete`.
+principal. A record that stands on a receipt (a judgment, a citation set, an evaluation) keeps it past its trace's
+time by a `ReceiptKeeper`; then it is seen like a receipt of its own, and goes with the last record. An erased
+trace takes its receipt along whatever keeps it, and those records with it.
+
+Who adds a sort of record that keeps receipts writes a keeper for each (`keeping.keep_receipts`, in the record's
+transaction) and lets an AFTER DELETE trigger of the record's table call `retrieval_let_go(records)`; nothing here
+changes.
 """
 
 from typing import Any, ClassVar
@@ -14,10 +20,12 @@ from apps.core.db.rowpolicy import OwnerPolicy
 from apps.core.models import OwnedModel
 from apps.retrieval.schemas import MAX_LIMIT
 
-# A receipt without a trace (of a holdout) is its own; that of a trace is seen as long as the trace is.
+# A receipt without a trace (of a holdout) is its own; that of a trace is seen as long as the trace is, or kept.
 VISIBLE = (
     "trace_id IS NULL OR EXISTS (SELECT FROM public.traces_trace t "
-    "WHERE t.principal_id = retrieval_receipt.principal_id AND t.id = retrieval_receipt.trace_id)"
+    "WHERE t.principal_id = retrieval_receipt.principal_id AND t.id = retrieval_receipt.trace_id) "
+    "OR EXISTS (SELECT FROM public.retrieval_receipt_keeper k "
+    "WHERE k.principal_id = retrieval_receipt.principal_id AND k.receipt_id = retrieval_receipt.id)"
 )
 
 
@@ -97,3 +105,28 @@ class Receipt(OwnedModel):
                 condition=Q(trace__isnull=False),
             ),
         ]
+
+
+class ReceiptKeeper(OwnedModel):
+    """A record that stands on a receipt, which therefore stays when its trace's time is over."""
+
+    receipt: Any = models.ForeignKey(
+        Receipt, on_delete=models.DO_NOTHING, db_constraint=False, db_index=False, related_name="keepers"
+    )
+    kind = models.CharField(max_length=32, help_text="The record's model, as in `feedback.judgment`.")
+    record_id = models.UUIDField(help_text="No key: the tables of records are others' own.")
+
+    row_policy = OwnerPolicy(staff="view_traces", append_only=True)
+    retention: ClassVar[str] = "as long as the record"
+    erasure: ClassVar[str] = "cascade"
+    export_columns: ClassVar[tuple[str, ...]] = ("receipt_id", "kind", "record_id")
+
+    class Meta(OwnedModel.Meta):
+        db_table = "retrieval_receipt_keeper"
+        constraints = [
+            models.UniqueConstraint(fields=["principal", "id"], name="retrieval_receipt_keeper_owner_key"),
+            models.UniqueConstraint(
+                fields=["principal", "receipt", "record_id"], name="retrieval_receipt_keeper_once"
+            ),
+        ]
+        indexes = [models.Index(fields=["record_id"], name="retrieval_receipt_keeper_of")]

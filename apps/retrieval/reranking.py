@@ -46,7 +46,7 @@ class Verdict:
 def pairs(cursor: Any, query: str, ranked: Sequence[Scored], policy: Reranking) -> Pairs | None:
     """What the reranker is to read; None where none is set or there is nothing to rank. In a session."""
     first = ranked[: policy.top]
-    if not environment().reranker or not first:
+    if not environment().memory_reranker or not first:
         return None
     cut = query[:MAX_QUERY]
     shown = hydrate(cursor, [row.candidate.node.id for row in first])
@@ -63,7 +63,7 @@ def judge(read: Pairs | None) -> Verdict:
     if read is None:
         return Verdict()
     try:
-        model = rerankers.get(environment().reranker)
+        model = rerankers.get(environment().memory_reranker)
         if model is None:
             return Verdict(error=UNKNOWN)
         return Verdict(_scores(model, read), model.version)

@@ -72,7 +72,10 @@ def weighed(
     if all(value == 1.0 for value in multipliers.values()):
         return base
     products = {name: base[name] * multipliers[name] for name in base}
-    total = sum(products.values())
+    # Not `sum`, which from Python 3.12 on compensates: a receipt must replay under every interpreter.
+    total = 0.0
+    for product in products.values():
+        total += product
     if normalised and total:
         return {name: product / total for name, product in products.items()}
     return products
@@ -99,10 +102,9 @@ def score_of(
             rank = ranks[name]
             if rank is not None:
                 value += weight / (fusion_k + rank)
-    inherited = False
     for step in adjustments:
         if step.kind == SESSION_DECAY:
-            value, inherited = round(round(value, DECIMALS) * step.coefficient, DECIMALS), True
+            value = round(round(value, DECIMALS) * step.coefficient, DECIMALS)
         elif step.kind == "relevance_cap":
             value = min(value, step.coefficient)
         elif step.kind == "temporal_bonus":
@@ -110,10 +112,10 @@ def score_of(
         elif step.kind == RERANK_KEEP:
             value = round(value, DECIMALS) * step.coefficient
         elif step.kind == RERANK:
-            value, inherited = round(value + step.coefficient, DECIMALS), True  # as `reranked_score`
+            value = round(value + step.coefficient, DECIMALS)  # as `reranked_score`
         else:
             value *= step.coefficient
-    return value if inherited else round(value, DECIMALS)
+    return round(value, DECIMALS)
 
 
 def reranked_score(score: float, *, keep: float, added: float) -> float:

@@ -46,6 +46,20 @@ def a_receipt(world: World) -> dict[str, Any]:
     return {"receipt_id": library.ask(world.principal, "billing")["retrieval_receipt_id"]}
 
 
+@foreign("ranking-profile")
+@foreign("ranking-profile-preview")
+@foreign("ranking-profile-activate")
+@foreign("ranking-profile-deactivate")
+@foreign("ranking-profile-rollback")
+def a_profile(world: World) -> dict[str, Any]:
+    from tests.support.profiles import make_profile
+
+    return {"profile_id": make_profile(world.principal)}
+
+
 SOURCE = "0" * 64
 BODIES["trace-uses"] = {"idempotency_key": "k", "uses": [{"source_id": SOURCE, "stage": "selected"}]}
 BODIES["trace-outcomes"] = {"idempotency_key": "k", "outcome": "success", "confirmation": "manual"}
+COMMAND = {"change_id": "k", "expected_active": None}
+BODIES["ranking-profile-activate"] = BODIES["ranking-profile-deactivate"] = COMMAND
+BODIES["ranking-profile-rollback"] = COMMAND | {"to": None}

@@ -30,6 +30,16 @@ Six = tuple[Share, Share, Share, Share, Share, Share]
 Channels = tuple[Finite | None, Finite | None, Place | None, Place | None]
 Mode = Literal["search", "context"]
 ProfileStatus = Literal["none", "applied", "inapplicable", "request_override"]
+AdjustmentKind = Literal[
+    "epistemic",
+    "kind",
+    "temporal_bonus",
+    "relevance_cap",
+    "current_update",
+    "session_decay",
+    "rerank_keep",
+    "rerank",
+]
 
 
 def _known_contract(value: str) -> str:
@@ -98,7 +108,7 @@ class PolicyRecord(StrictModel):
     formula: Literal["weighted", "rank_fusion"]
     fusion_k: Place
     retrieval_mode: Literal["hybrid"] = "hybrid"
-    packing: Text | None = None
+    packing: Text | None = Field(None, description="Version of the packing; null = no context was packed.")
     query_analysis: Text | None = Field(None, description="Version of an installed analysis; null = none is.")
 
 
@@ -133,16 +143,7 @@ class WeightsRecord(StrictModel):
 class AdjustmentRecord(StrictModel):
     """A step after the formula, in the order of application."""
 
-    kind: Literal[
-        "epistemic",
-        "kind",
-        "temporal_bonus",
-        "relevance_cap",
-        "current_update",
-        "session_decay",
-        "rerank_keep",
-        "rerank",
-    ]
+    kind: AdjustmentKind
     coefficient: Finite
     source: Id | None = None
 
@@ -174,6 +175,14 @@ class CandidateRecord(StrictModel):
     in_context: bool = False
     has_content: bool = True
 
+    @model_validator(mode="after")
+    def _entry(self) -> Self:
+        if self.in_context != (self.token_cost is not None):
+            raise ValueError("just an entry of the context has a cost")
+        if self.representation == "reference" and (self.has_content or not self.in_context):
+            raise ValueError("a reference is an entry without content")
+        return self
+
     @property
     def reranked(self) -> bool:
         return bool(self.adjustments) and self.adjustments[-1].kind == RERANK
@@ -193,6 +202,22 @@ def _steps_in_place(candidate: CandidateRecord) -> bool:
     kinds = [step.kind for step in candidate.adjustments]
     kept = kinds[:-2] if kinds[-2:] == RERANKING else kinds
     return not any(kind in RERANKING for kind in kept)
+
+
+class PackingRecord(StrictModel):
+    """How the context was packed, so that it can be rendered again from the texts of its nodes."""
+
+    ordering: Literal["balanced", "score", "density"]
+    format: Literal["auditable", "compact"]
+    guidance: Literal["off", "temporal", "all"]
+    min_fidelity: Literal["full", "reference"]
+    token_budget: Place
+    tokenizer: Text
+    used_tokens: Count
+    order: tuple[Count, ...] = Field(description="Entries as they stand, as indexes into the candidates.")
+    tiers: tuple[Count, Count, Count, Count] = Field(
+        description="Of how many of them each tier is: instructions, pinned, multi-path, rest."
+    )
 
 
 class ProfileRecord(StrictModel):
@@ -236,6 +261,7 @@ class ReceiptDocument(StrictModel):
     omitted: Count = Field(description="Scored candidates that did not become rows.")
     profile: ProfileRecord = ProfileRecord()
     context_sha256: Digest | None = None
+    packing: PackingRecord | None = None
     channels: tuple[ChannelRecord, ...]
     explain: ExplainRecord
 
@@ -253,6 +279,17 @@ class ReceiptDocument(StrictModel):
             or any(_claims_later(candidate) for candidate in self.candidates)
         ):
             raise ValueError("a receipt claims what its schema does not have")
+        return self
+
+    @model_validator(mode="after")
+    def _packed(self) -> Self:
+        given = {self.policy.packing is None, self.context_sha256 is None, self.packing is None}
+        if len(given) > 1:
+            raise ValueError("a context has a packing, its options and a hash, or is none")
+        inside = [index for index, candidate in enumerate(self.candidates) if candidate.in_context]
+        order = self.packing.order if self.packing else ()
+        if sorted(order) != inside or (self.packing and sum(self.packing.tiers) != len(order)):
+            raise ValueError("the entries of a context are the candidates in it")
         return self
 
     @model_validator(mode="after")
