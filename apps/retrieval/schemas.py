@@ -55,6 +55,8 @@ class RetrievalRequest:
     include_cross_scope: bool = False
     outside: tuple[str, ...] = ()
     """Scopes to stay out of; set by retrieval itself, for hints."""
+    only: tuple[UUID, ...] = ()
+    """Nodes to look at alone; set by retrieval itself, to explain."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,6 +122,9 @@ def _node_conditions(request: RetrievalRequest) -> tuple[dict[str, str], dict[st
     if request.outside:
         values["f_outside"] = list(request.outside)
         found["outside"] = "n.scope <> ALL(%(f_outside)s)"
+    if request.only:
+        values["f_only"] = list(request.only)
+        found["only"] = "n.id = ANY(%(f_only)s)"
     if filters.kinds:
         values["f_kinds"] = list(filters.kinds)
         found["kinds"] = "n.kind = ANY(%(f_kinds)s)"

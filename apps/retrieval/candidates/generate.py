@@ -1,7 +1,7 @@
 """From a request to a pool of candidates and the channels' reports."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
@@ -18,7 +18,7 @@ from .pool import Candidate, read_attributes
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The pool, in no order, and how it came about."""
+    """The pool, in no order, and how it came about; `best` are the hits from which the graph was walked."""
 
     pool: tuple[Candidate, ...]
     channels: tuple[ChannelReport, ...]
@@ -26,6 +26,7 @@ class Candidates:
     statistics: statistics.Statistics
     groups: int
     groups_used: int
+    best: tuple[UUID, ...] = ()
 
 
 PER_CHANNEL = 100
@@ -36,9 +37,16 @@ Name = Literal["lexical", "semantic", "graph", "pinned"]
 
 
 def generate(
-    request: RetrievalRequest, *, depth: int = PER_CHANNEL, exact_rows: int = semantic.EXACT_ROWS
+    request: RetrievalRequest,
+    *,
+    depth: int = PER_CHANNEL,
+    exact_rows: int = semantic.EXACT_ROWS,
+    best: Sequence[UUID] | None = None,
 ) -> Candidates:
-    """Ask every channel for `depth` rows, in a principal's session, and read what scoring needs of them."""
+    """Ask every channel for `depth` rows, in a principal's session, and read what scoring needs of them.
+
+    `best`: walk the graph from these hits, in place of the best of this request.
+    """
     allowed = restriction(request, current_principal())
     cursor = run.session_cursor()
     known = statistics.read(cursor, allowed, request.embedding.embedder_id)
@@ -46,7 +54,9 @@ def generate(
     words = lexicon.plan(cursor, groups, allowed, known)
     vectors = semantic.choose(known, exact_rows=exact_rows)
     answers, method = _ask(request, allowed, known, words, vectors, depth)
-    answers["graph"] = _walk(request, allowed, known, answers, depth)
+    if best is None:
+        best = _best(answers["lexical"], answers["semantic"]) if known.links else ()
+    answers["graph"] = _walk(request, allowed, known, answers, best, depth)
     pool = _pool(cursor, request, answers)
     return Candidates(
         pool=tuple(pool),
@@ -60,6 +70,7 @@ def generate(
         statistics=known,
         groups=len(groups),
         groups_used=len({unit.group for unit in words.units}),
+        best=tuple(best),
     )
 
 
@@ -97,6 +108,7 @@ def _walk(
     allowed: Restriction,
     known: statistics.Statistics,
     answers: Mapping[str, run.Answer],
+    best: Sequence[UUID],
     depth: int,
 ) -> run.Answer:
     """The answer of the graph channel, which starts from the best hits; a round trip only where links are stored."""
@@ -104,7 +116,6 @@ def _walk(
         return run.Answer()
     names = names_in(request.query)
     hits = [row[0] for name in ("lexical", "semantic") for row in answers[name].rows]
-    best = _best(answers["lexical"], answers["semantic"]) if known.links else []
     if not best and not names.keys and not names.slugs:
         return run.Answer()
     found = [*hits, *(row[0] for row in answers["pinned"].rows)]

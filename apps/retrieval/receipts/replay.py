@@ -71,8 +71,8 @@ def replay(receipt: ReceiptDocument) -> Replay:
             formula=formula,
             applied=applied[candidate.weights],
             features=Features(*candidate.features),
-            raw=Raw(*candidate.raw, candidate.hops, candidate.graph_rank, candidate.pinned_rank),
-            adjustments=_steps(candidate),
+            raw=raw_of(candidate),
+            adjustments=steps_of(candidate),
             fusion_k=fusion_k,
         )
         for candidate in receipt.candidates
@@ -102,6 +102,12 @@ def verified(document: bytes, checksum: str) -> ReceiptDocument:
     return receipt
 
 
-def _steps(candidate: CandidateRecord) -> tuple[Adjustment, ...]:
+def raw_of(candidate: CandidateRecord) -> Raw:
+    """What the channels said of a row, as scoring has it."""
+    return Raw(*candidate.raw, candidate.hops, candidate.graph_rank, candidate.pinned_rank)
+
+
+def steps_of(candidate: CandidateRecord) -> tuple[Adjustment, ...]:
+    """The adjustments of a row, as scoring has them."""
     # The source of an inherited score is told, not computed with.
     return tuple(Adjustment(step.kind, step.coefficient) for step in candidate.adjustments)
