@@ -19,7 +19,11 @@ DUE_ASSESSMENT = """
          WHERE a.principal_id = due.principal_id AND a.id = due.ablation_id)])
 """
 # An ablation stays as long as the youngest of its assessments.
-DUE_ABLATION = f"""{LABELS.DUE}
+DUE_ABLATION = """
+    WHERE space.id = due.workspace_id AND due.admitted_at <= space.until
+      AND NOT public.operations_held(ARRAY['traces.principal', 'traces.trace'], ARRAY[due.principal_id,
+        (SELECT r.trace_id FROM public.retrieval_receipt r
+         WHERE r.principal_id = due.principal_id AND r.id = due.receipt_id)])
       AND NOT EXISTS (SELECT FROM public.feedback_assessment s
         WHERE s.principal_id = due.principal_id AND s.ablation_id = due.id)
 """
@@ -32,7 +36,7 @@ DECLARE
   passed uuid[] := '{{}}';
 BEGIN
   ablations := 0; assessments := 0; failed := 0;
-  PERFORM public.operations_hold_lock({LABELS.HOLD_KINDS});
+  PERFORM public.operations_hold_lock({TRACES.HOLD_KINDS});
   LOOP
     SELECT found.principal_id INTO owner FROM {LABELS.SPACE.format(till=LABELS.TILL)}
     CROSS JOIN LATERAL (
