@@ -12,7 +12,7 @@ from apps.core.ids import uuid7
 from apps.retrieval.identity import keyed_query_identity
 from apps.retrieval.packing import TIERS, PackedContext, PackedEntry
 from apps.retrieval.policy import FEATURES, SCORER_CONTRACT
-from apps.retrieval.receipts.schemas import SCHEMA, Mode, ProfileStatus
+from apps.retrieval.receipts.schemas import SCHEMA, Mode, PackingRecord, ProfileStatus
 from apps.retrieval.schemas import ChannelReport, Filters, Retrieval, RetrievalRequest, Row, Weights
 
 NO_FILTERS = Filters()
@@ -176,11 +176,9 @@ def _candidate(row: Row, key: bytes, entry: PackedEntry | None) -> dict[str, Any
 def _packing(context: PackedContext, rows: Sequence[Row]) -> dict[str, Any]:
     index = {row.node_id: number for number, row in enumerate(rows)}
     options = context.options
-    return {
-        "ordering": options.ordering,
-        "format": options.format,
-        "guidance": options.guidance,
-        "min_fidelity": options.min_fidelity,
+    chosen = {name: getattr(options, name) for name in ("ordering", "format", "guidance", "min_fidelity")}
+    usual = PackingRecord.model_fields
+    return {name: value for name, value in chosen.items() if value != usual[name].default} | {
         "token_budget": options.token_budget,
         "tokenizer": context.tokenizer,
         "used_tokens": context.used_tokens,

@@ -13,6 +13,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from apps.core.schemas import AwareTime, Finite, StrictModel, Text
+from apps.retrieval.packing import Fidelity, Format, Guidance, Ordering, Representation
 from apps.retrieval.policy import CHANNELS, CONTRACTS, FEATURES
 from apps.retrieval.schemas import MAX_LIMIT
 from apps.retrieval.scoring import RERANK, RERANK_KEEP
@@ -170,7 +171,7 @@ class CandidateRecord(StrictModel):
     score: Finite
     adjustments: tuple[AdjustmentRecord, ...] = ()
     weights: Count = Field(0, description="Index into the weights.")
-    representation: Literal["full", "reference"] = "full"
+    representation: Representation = "full"
     token_cost: Count | None = None
     in_context: bool = False
     has_content: bool = True
@@ -207,10 +208,10 @@ def _steps_in_place(candidate: CandidateRecord) -> bool:
 class PackingRecord(StrictModel):
     """How the context was packed, so that it can be rendered again from the texts of its nodes."""
 
-    ordering: Literal["balanced", "score", "density"]
-    format: Literal["auditable", "compact"]
-    guidance: Literal["off", "temporal", "all"]
-    min_fidelity: Literal["full", "reference"]
+    ordering: Ordering = "balanced"
+    format: Format = "auditable"
+    guidance: Guidance = "off"
+    min_fidelity: Fidelity = "reference"
     token_budget: Place
     tokenizer: Text
     used_tokens: Count
