@@ -18,11 +18,12 @@ from apps.retrieval.models import Receipt
 from apps.retrieval.policy import ScoringPolicy, unstored
 from apps.retrieval.services import import_lines
 from tests.retrieval.test_prme_import import FIRST, LABELS, OLD
-from tests.retrieval.test_receipts import TEXTS, keep
+from tests.retrieval.test_receipts import TEXTS
 from tests.support import memory
 from tests.support.factories import make_staff, make_world
 from tests.support.library import ask, store, wiki
 from tests.support.prme import dump
+from tests.support.receipts import keep
 
 pytestmark = pytest.mark.django_db
 SECRET = "harbour crane inspection"

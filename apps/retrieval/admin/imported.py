@@ -217,7 +217,7 @@ def imported_facts(receipt: PrmeReceipt, verdict: Verdict) -> ui.Facts:
 
 
 def candidates_of(document: ReceiptDocument, verdict: Verdict) -> ui.Records:
-    scale = max((each.score for each in document.candidates), default=0.0)
+    scale = max((_widest(document, each) for each in document.candidates), default=0.0)
     columns = [
         ui.Column("#", "num"),
         ui.Column("candidate", "main"),
@@ -232,6 +232,13 @@ def candidates_of(document: ReceiptDocument, verdict: Verdict) -> ui.Records:
     ]
     empty = ui.EmptyState("Zero hit.", "Nothing was returned, and that was recorded.", level=3)
     return ui.Records("Candidates by rank", columns, rows, header=1, empty=empty)
+
+
+def _widest(document: ReceiptDocument, candidate: Candidate) -> float:
+    """The sum before factors took from it, or the score where steps added more: bars of all rows fit in it."""
+    provenance = (document.score_provenance or {}).get(candidate.node_id)
+    added = contributions_of(provenance) if provenance is not None else []
+    return max(candidate.score, sum(share for *_, share in added))
 
 
 def _candidate_row(
@@ -319,7 +326,7 @@ def context_of(document: ReceiptDocument) -> Any:
     """What was packed, entry by entry, with its cost; what was not, with the word."""
     entries = [each for each in document.candidates if each.in_context]
     if not entries:
-        return ui.EmptyState("No entry was packed.", "The receipt records an empty context.", level=3)
+        return SafeString('<p class="gv-subtle">No entry was packed: the receipt records an empty context.</p>')
     rows = [
         ui.Record(
             [

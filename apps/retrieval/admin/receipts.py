@@ -78,7 +78,7 @@ class ReceiptAdmin(ModelAdmin):
 
     @admin.display(description="of")
     def of_what(self, obj: Receipt) -> SafeString:
-        home = trace_link(obj) if obj.trace_id else "a query set, or of a trace that is gone"
+        home = trace_link(obj) if obj.trace_id else "without a trace"
         return format_html('<span class="gv-main">{} {}</span>', obj.mode, home)
 
     @admin.display(description="principal")
@@ -277,7 +277,7 @@ def weights_of(vector: WeightsRecord, document: ReceiptDocument) -> Any:
 
 def candidates_of(document: ReceiptDocument, verdict: Verdict) -> ui.Records:
     names = parts.node_names(UUID(each.node_id) for each in document.candidates)
-    scale = max((each.score for each in document.candidates), default=0.0)
+    scale = max((_widest(document, each) for each in document.candidates), default=0.0)
     columns = [
         ui.Column("#", "num"),
         ui.Column("candidate", "main"),
@@ -293,6 +293,11 @@ def candidates_of(document: ReceiptDocument, verdict: Verdict) -> ui.Records:
     ]
     empty = ui.EmptyState("Zero hit.", "Nothing was returned, and that was recorded.", level=3)
     return ui.Records("Candidates by rank", columns, rows, header=1, empty=empty)
+
+
+def _widest(document: ReceiptDocument, candidate: CandidateRecord) -> float:
+    """The sum before factors took from it, or the score where steps added more: bars of all rows fit in it."""
+    return max(candidate.score, sum(share for *_, share in contributions_of(document, candidate)))
 
 
 def _candidate_row(
@@ -387,7 +392,7 @@ def _candidate_more(
 def context_of(document: ReceiptDocument) -> Any:
     """What was packed, entry by entry, with its cost; what was not, with the word."""
     if document.context_sha256 is None:
-        return ui.EmptyState("No context was packed.", "The request asked for rows alone.", level=3)
+        return SafeString('<p class="gv-subtle">No context was packed: the request asked for rows alone.</p>')
     names = parts.node_names(UUID(each.node_id) for each in document.candidates)
     rows = [
         ui.Record(
