@@ -168,6 +168,8 @@ def _row(rank: int, best: Scored, others: Sequence[Scored], display: Display, ow
         event_at=node.event_at,
         updated_at=node.updated_at,
         shared=node.principal_id != own,
+        pinned=display.pinned,
+        standing=display.standing,
         others=tuple(
             Folded(
                 o.candidate.node.id, _provenance(o.candidate.node), o.score, marks.get(o.candidate.node.id)

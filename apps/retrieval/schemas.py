@@ -158,6 +158,8 @@ class Row:
     event_at: datetime | None
     updated_at: datetime
     shared: bool
+    pinned: bool = False
+    standing: bool = False
     others: tuple[Folded, ...] = ()
     version_status: Literal["latest", "superseded"] | None = None
 

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from apps.retrieval.packing import Format, Guidance, Ordering, Reason, Representation, Tier
 from apps.traces.schemas import (
     ActivationShown,
     EdgeShown,
@@ -85,6 +86,46 @@ class WhyEmpty(BaseModel):
     archived: int
 
 
+class ProfileUsed(BaseModel):
+    """What the active ranking profile of the request's scope set did. `reason` says why it did not apply."""
+
+    id: str | None
+    status: Literal["none", "applied", "inapplicable", "request_override"]
+    reason: Literal["scorer_contract", "formula", "scoring_policy", "expired"] | None
+
+
+class ContextEntry(BaseModel):
+    number: int = Field(description="As the text names it.")
+    node_id: str
+    tier: Tier
+    representation: Representation
+    token_cost: int
+    has_content: bool = Field(
+        description="Whether the text carries this source's words, which then are whole."
+    )
+
+
+class LeftOutOfContext(BaseModel):
+    node_id: str
+    reason: Reason
+
+
+class PackedContextShown(BaseModel):
+    """The rows as one text. Sources stand in it whole, as references, or not at all."""
+
+    text: str = Field(description="Empty where nothing fitted.")
+    sha256: str = Field(description="Of the text's UTF-8 bytes; the receipt keeps it.")
+    token_budget: int
+    used_tokens: int
+    tokenizer: str
+    packing: str
+    ordering: Ordering
+    format: Format
+    guidance: Guidance
+    entries: list[ContextEntry]
+    left_out: list[LeftOutOfContext]
+
+
 class SearchAnswer(BaseModel):
     """Without `trace_id` the call was not recorded, and `memory_error` says why; the rows are there all the same."""
 
@@ -104,9 +145,11 @@ class SearchAnswer(BaseModel):
     graph_results: list[GraphResultRow] | None = None
     graph_truncated: bool | None = None
     rerank_applied: bool | None = None
+    profile: ProfileUsed | None = None
     channels: list[dict[str, Any]] | None = None
     excluded: dict[str, int] | None = None
     surfaces: list[dict[str, Any]] | None = None
     window: dict[str, str] | None = None
     not_found: list[str] | None = None
     why_empty: WhyEmpty | None = None
+    context: PackedContextShown | None = None

@@ -14,8 +14,11 @@ from apps.core.db.sessions import current_principal, principal_session
 from apps.core.problems import Problem
 from apps.feedback.selectors import strengths
 from apps.graph.embedders import QueryEmbedding, embed_query
+from apps.learning.selectors.active import AT_BASE, Resolved, resolve
 from apps.retrieval.listing import Listing, fetch, scan
 from apps.retrieval.pages import PAGE_TYPE, Expansion, PageRow, expand
+from apps.retrieval.policy import PolicyInForce, in_force
+from apps.retrieval.receipts.document import ProfileUse
 from apps.retrieval.retrieve import retrieve
 from apps.retrieval.schemas import Retrieval, RetrievalRequest
 from apps.search.exceptions import RetrievalFailed
@@ -50,6 +53,7 @@ class Found:
     retrieval: Retrieval | None = None
     asked: RetrievalRequest | None = None
     why_empty: Mapping[str, Any] | None = None
+    profile: ProfileUse = AT_BASE.use
 
 
 def find(caller: PrincipalIdentity, request: SearchRequest, *, at: datetime) -> Found:
@@ -88,8 +92,9 @@ def _lowered(request: SearchRequest, embedding: QueryEmbedding, at: datetime) ->
 
 
 def _searched(request: SearchRequest, lowered: RetrievalRequest) -> Found:
-    multipliers: dict[str, float] = {str(name): value for name, value in request.ranking_multipliers.items()}
-    found = retrieve(lowered, multipliers=multipliers or None)
+    ruling = in_force(current_principal().workspace_id)
+    ranked_by = _ranked_by(request, ruling)
+    found = retrieve(lowered, multipliers=ranked_by.multipliers, policy=ruling)
     if any(c.status == "failed" for c in found.channels) and not any(
         c.status == "ok" for c in found.channels
     ):
@@ -101,24 +106,38 @@ def _searched(request: SearchRequest, lowered: RetrievalRequest) -> Found:
         "channels": [_channel(report) for report in found.channels],
         "excluded": dict(found.excluded),
         "rerank_applied": False,
+        "profile": _profile(ranked_by.use),
     }
     if request.graph_expand:
         shown["graph_truncated"] = expansion.truncated if expansion else False
-    settings = _settings(found, overridden=bool(multipliers)) | _empty(found.why_empty)
+    settings = _settings(found) | _empty(found.why_empty)
     return Found(
         rows=rows,
         partial=found.partial or failed,
         settings=settings
-        | {name: shown[name] for name in ("rerank_applied", "graph_truncated") if name in shown},
+        | {name: shown[name] for name in ("rerank_applied", "graph_truncated", "profile") if name in shown},
         shown=shown,
         graph=graph,
         retrieval=found,
         asked=lowered,
         why_empty=found.why_empty if not rows else None,
+        profile=ranked_by.use,
     )
 
 
-def _settings(found: Retrieval, *, overridden: bool) -> dict[str, Any]:
+def _ranked_by(request: SearchRequest, ruling: PolicyInForce) -> Resolved:
+    """What the request itself asks for, else what its principal has active for exactly these scopes."""
+    if request.ranking_multipliers:
+        explicit: dict[str, float] = {str(name): value for name, value in request.ranking_multipliers.items()}
+        return Resolved(ProfileUse(status="request_override"), explicit)
+    return resolve(request.scope_set, ruling)
+
+
+def _profile(use: ProfileUse) -> dict[str, Any]:
+    return {"id": str(use.id) if use.id else None, "status": use.status, "reason": use.reason}
+
+
+def _settings(found: Retrieval) -> dict[str, Any]:
     """How the ranked axis came about, as the trace keeps it."""
     policy = found.policy
     return {
@@ -131,7 +150,6 @@ def _settings(found: Retrieval, *, overridden: bool) -> dict[str, Any]:
         },
         "excluded": dict(found.excluded),
         "omitted": found.omitted,
-        "profile": {"id": None, "status": "request_override" if overridden else "none"},
     }
 
 

@@ -7,6 +7,7 @@ from .base import *
 from .database import *
 from .logging import *
 from .operations import *
+from .retrieval import *
 from .security import *
 from .static import *
 from .unfold import *

@@ -326,7 +326,9 @@ def context_of(document: ReceiptDocument) -> Any:
     """What was packed, entry by entry, with its cost; what was not, with the word."""
     entries = [each for each in document.candidates if each.in_context]
     if not entries:
-        return SafeString('<p class="gv-subtle">No entry was packed: the receipt records an empty context.</p>')
+        return SafeString(
+            '<p class="gv-subtle">No entry was packed: the receipt records an empty context.</p>'
+        )
     rows = [
         ui.Record(
             [

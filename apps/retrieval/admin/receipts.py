@@ -70,7 +70,8 @@ class ReceiptAdmin(ModelAdmin):
 
     def list_rows(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         listed: QuerySet[Any] = super().list_rows(request, rows)
-        return listed.annotate(num_candidates=F("node_ids__len")).defer(*self.closed_columns(), *ARRAYS)
+        counted: QuerySet[Any] = listed.annotate(num_candidates=F("node_ids__len"))
+        return counted.defer(*self.closed_columns(), *ARRAYS)
 
     @admin.display(description="time")
     def time(self, obj: Receipt) -> SafeString:

@@ -97,7 +97,7 @@ class PolicyRecord(StrictModel):
     formula: Literal["weighted", "rank_fusion"]
     fusion_k: Place
     retrieval_mode: Literal["hybrid"] = "hybrid"
-    packing: Text | None = None
+    packing: Text | None = Field(None, description="Version of the packing; null = no context was packed.")
     query_analysis: Text | None = Field(None, description="Version of an installed analysis; null = none is.")
 
 
@@ -159,6 +159,30 @@ class CandidateRecord(StrictModel):
     in_context: bool = False
     has_content: bool = True
 
+    @model_validator(mode="after")
+    def _entry(self) -> Self:
+        if self.in_context != (self.token_cost is not None):
+            raise ValueError("just an entry of the context has a cost")
+        if self.representation == "reference" and (self.has_content or not self.in_context):
+            raise ValueError("a reference is an entry without content")
+        return self
+
+
+class PackingRecord(StrictModel):
+    """How the context was packed, so that it can be rendered again from the texts of its nodes."""
+
+    ordering: Literal["balanced", "score", "density"]
+    format: Literal["auditable", "compact"]
+    guidance: Literal["off", "temporal", "all"]
+    min_fidelity: Literal["full", "reference"]
+    token_budget: Place
+    tokenizer: Text
+    used_tokens: Count
+    order: tuple[Count, ...] = Field(description="Entries as they stand, as indexes into the candidates.")
+    tiers: tuple[Count, Count, Count, Count] = Field(
+        description="Of how many of them each tier is: instructions, pinned, multi-path, rest."
+    )
+
 
 class ProfileRecord(StrictModel):
     id: Id | None = None
@@ -200,12 +224,24 @@ class ReceiptDocument(StrictModel):
     omitted: Count = Field(description="Scored candidates that did not become rows.")
     profile: ProfileRecord = ProfileRecord()
     context_sha256: Digest | None = None
+    packing: PackingRecord | None = None
     channels: tuple[ChannelRecord, ...]
     explain: ExplainRecord
 
     @property
     def weight_names(self) -> tuple[str, ...]:
         return FEATURES if self.policy.formula == "weighted" else CHANNELS
+
+    @model_validator(mode="after")
+    def _packed(self) -> Self:
+        given = {self.policy.packing is None, self.context_sha256 is None, self.packing is None}
+        if len(given) > 1:
+            raise ValueError("a context has a packing, its options and a hash, or is none")
+        inside = [index for index, candidate in enumerate(self.candidates) if candidate.in_context]
+        order = self.packing.order if self.packing else ()
+        if sorted(order) != inside or (self.packing and sum(self.packing.tiers) != len(order)):
+            raise ValueError("the entries of a context are the candidates in it")
+        return self
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
