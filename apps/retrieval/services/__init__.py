@@ -1,5 +1,6 @@
 """What retrieval writes: receipts of its own answers, and imported ones."""
 
+from .contexts import reveal_context
 from .imports import Imported, ImportedReceipt, import_lines
 from .receipts import PreparedReceipt, hash_key, prepare_receipt, save_receipt, store_receipts
 
@@ -10,6 +11,7 @@ __all__ = [
     "hash_key",
     "import_lines",
     "prepare_receipt",
+    "reveal_context",
     "save_receipt",
     "store_receipts",
 ]
