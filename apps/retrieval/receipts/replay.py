@@ -57,28 +57,16 @@ def replay(receipt: ReceiptDocument) -> Replay:
     """
     names = receipt.weight_names
     normalised = receipt.policy.formula == "weighted"
-    applied = [dict(zip(names, each.applied, strict=True)) for each in receipt.weights]
     weights_equal = all(
         weighed(
             dict(zip(names, each.base, strict=True)),
             dict(zip(names, each.multipliers, strict=True)),
             normalised=normalised,
         )
-        == used
-        for each, used in zip(receipt.weights, applied, strict=True)
+        == dict(zip(names, each.applied, strict=True))
+        for each in receipt.weights
     )
-    formula, fusion_k = receipt.policy.formula, receipt.policy.fusion_k
-    scores = tuple(
-        score_of(
-            formula=formula,
-            applied=applied[candidate.weights],
-            features=Features(*candidate.features),
-            raw=Raw(*candidate.raw),
-            adjustments=_steps(candidate),
-            fusion_k=fusion_k,
-        )
-        for candidate in receipt.candidates
-    )
+    scores = tuple(_score(receipt, candidate, _steps(candidate)) for candidate in receipt.candidates)
     drifts = tuple(
         Drift(candidate.node_id, candidate.score, score)
         for candidate, score in zip(receipt.candidates, scores, strict=True)
@@ -92,6 +80,29 @@ def replay(receipt: ReceiptDocument) -> Replay:
     in_order = sorted(places)
     order = tuple(place[-1] for place in in_order)
     return Replay(scores, drifts, weights_equal, places == in_order, order)
+
+
+def scores_by_step(receipt: ReceiptDocument, candidate: CandidateRecord) -> tuple[float, ...]:
+    """The score of a candidate by the formula alone, then after each of its steps, as each would be returned."""
+    steps = _steps(candidate)
+    return tuple(_score(receipt, candidate, steps[:count]) for count in range(len(steps) + 1))
+
+
+def ranks_of(candidate: CandidateRecord) -> dict[str, int | None]:
+    """The place of a candidate in each channel that rank fusion adds up; None where it was not returned."""
+    return {"lexical": candidate.raw[2], "semantic": candidate.raw[3]}
+
+
+def _score(receipt: ReceiptDocument, candidate: CandidateRecord, steps: tuple[Adjustment, ...]) -> float:
+    applied = receipt.weights[candidate.weights].applied
+    return score_of(
+        formula=receipt.policy.formula,
+        applied=dict(zip(receipt.weight_names, applied, strict=True)),
+        features=Features(*candidate.features),
+        raw=Raw(*candidate.raw),
+        adjustments=steps,
+        fusion_k=receipt.policy.fusion_k,
+    )
 
 
 def verified(document: bytes, checksum: str) -> ReceiptDocument:
