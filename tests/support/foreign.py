@@ -59,6 +59,36 @@ def a_profile(world: World) -> dict[str, Any]:
     return {"profile_id": make_profile(world.principal)}
 
 
+@foreign("evaluation")
+@foreign("evaluation-queries")
+@foreign("evaluation-cancel")
+def an_evaluation(world: World) -> dict[str, Any]:
+    from apps.learning.requests import EvaluationRequest
+    from apps.learning.services.evaluations import start_evaluation
+
+    with principal_session(world.principal):
+        return {"evaluation_id": start_evaluation(idempotency_key="k", request=EvaluationRequest())}
+
+
+@foreign("query-set")
+def a_query_set(world: World) -> dict[str, Any]:
+    from tests.support import collection
+
+    question = collection.Question("a word of three", "fresh")
+    made = collection.Collection(world.principal, (), (question,))
+    return {"query_set_id": collection.query_set(made)}
+
+
+@foreign("holdout")
+@foreign("holdout-queries")
+@foreign("holdout-cancel")
+def a_holdout(world: World) -> dict[str, Any]:
+    from tests.support import collection
+
+    evaluation_id, set_id = an_evaluation(world)["evaluation_id"], a_query_set(world)["query_set_id"]
+    return {"holdout_id": collection.stored_holdout(world.principal, evaluation_id, set_id)}
+
+
 SOURCE = "0" * 64
 NOBODY = "00000000-0000-0000-0000-000000000000"
 BODIES["trace-uses"] = {"idempotency_key": "k", "uses": [{"source_id": SOURCE, "stage": "selected"}]}
@@ -79,3 +109,4 @@ BODIES["citations"] = {
     "method": "model_reported",
     "cited_node_ids": [],
 }
+BODIES["evaluation-cancel"] = BODIES["holdout-cancel"] = {}
