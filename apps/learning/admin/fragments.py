@@ -25,7 +25,7 @@ def fragment(
     if "X-Gov-Dialog" in request.headers:
         response: HttpResponse = HttpResponse(str(content))
     else:
-        request.current_app = model_admin.admin_site.name  # type: ignore[attr-defined]
+        request.current_app = model_admin.admin_site.name
         section = SimpleNamespace(title=title, anchor="part", content=content)
         context = {
             **model_admin.admin_site.each_context(request),

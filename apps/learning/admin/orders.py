@@ -88,4 +88,4 @@ def _names(receipt_ids: Iterable[UUID]) -> dict[UUID, str]:
     """Nodes by the name of the source that their trace recorded, in two statements."""
     traces = Receipt.objects.filter(pk__in=list(receipt_ids)).values_list("trace_id", flat=True)
     found = TraceSource.objects.filter(trace_id__in=list(traces), node_id__isnull=False)
-    return {source.node_id: source_name(provenance_of(source)) for source in found}
+    return {source.node_id: source_name(provenance_of(source)) for source in found if source.node_id}

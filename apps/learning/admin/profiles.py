@@ -214,14 +214,17 @@ class RankingProfileAdmin(ModelAdmin):
         """Proposals that wait, each with what this person may do about it."""
         found = []
         for proposal in standing.own_proposals:
-            buttons = []
+            buttons: list[ui.ActionButton] = []
             if ApproveActivation.permitted(self, request, standing.profile):
-                for act in (ApproveActivation, WithdrawProposal):
-                    href = self.url(act.name, standing.profile.pk, proposal.pk)
-                    why = ""
-                    if act is ApproveActivation:
-                        why = ApproveActivation.why_not_for(standing, proposal, request)
-                    buttons.append(ui.ActionButton(act.label, href, act.kind, blocked=why))
+                keys = standing.profile.pk, proposal.pk
+                why = ApproveActivation.why_not_for(standing, proposal, request)
+                approve, withdraw = (
+                    self.url(act.name, *keys) for act in (ApproveActivation, WithdrawProposal)
+                )
+                buttons = [
+                    ui.ActionButton(ApproveActivation.label, approve, "primary", blocked=why),
+                    ui.ActionButton(WithdrawProposal.label, withdraw, "danger-link"),
+                ]
             found.append(parts.proposal_notice(proposal, buttons))
         if standing.is_active and standing.cause:
             words = f"It is active and not applied: {CAUSES[standing.cause]}. Searches are ranked by base scoring."

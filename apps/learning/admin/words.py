@@ -33,13 +33,32 @@ GATES: dict[str, str] = {
     "protected_slice_unmeasured": "A protected slice has no query group, so nobody knows how it fares.",
     "protected_slice": "A protected slice is below its bound.",
 }
-# Of judgments, in the order in which they are left out; then of what remains.
+# Of judgments, in the order in which they are left out.
 EXCLUDED_RECORDS: dict[str, str] = {
     "other_surface_records": "of the other surface",
     "other_scope_records": "of another scope set",
     "legacy_receipt_records": "on receipts that cannot be replayed",
     "rank_fusion_receipt_records": "on receipts of another formula",
     "other_contract_records": "on receipts of another scorer contract",
+}
+FAILURES: dict[str, str] = {
+    "too_large": "There are more records or pairs than the settings allow.",
+    "conflicting_identity": "One query has two names, or one id two things.",
+    "unknown_reference": "A label or group names a receipt that is not there.",
+    "not_reproducible": "A stored receipt does not give its own scores.",
+    "overlap": "The queries were seen by the evaluation that they are to confirm.",
+    "corpus_changed": "The memory changed while both arms were run, so nothing of it is stored.",
+    "retrieval_incomplete": "A channel of the search failed in one arm.",
+    "pair_mismatch": "The two arms of a pair differ in more than their multipliers.",
+    "lost": "Its worker was lost three times.",
+    "time_limit": "It took longer than it may.",
+    "internal_error": "It failed on our side; the job run says more.",
+}
+PHASES: dict[str, str] = {
+    "": "Waiting for a worker",
+    "loading": "Reading receipts and labels",
+    "fitting": "Fitting and resampling",
+    "storing": "Storing the result",
 }
 COVERAGE: dict[str, str] = {
     "feedback_records": "judgments until the start",
@@ -59,6 +78,21 @@ CAUSES: dict[str, str] = {
     "formula": "another formula is in force",
     "scoring_policy": "another scoring policy is in force",
     "expired": "its term is over",
+}
+# Why evidence makes no profile.
+PROMOTION: dict[str, str] = {
+    "not_finished": "Evaluation or holdout has not ended well.",
+    "surface": "The evaluation is not of results.",
+    "other_evaluation": "The holdout is of another evaluation.",
+    "scopes": "Evaluation and holdout are of different scope sets.",
+    "exploratory": "One of them is exploratory.",
+    "gate_policy": "One of them asks less than the gate policy of now.",
+    "evaluation_decision": "The evaluation was no improvement.",
+    "holdout_decision": "The holdout was no improvement.",
+    "multipliers": "The holdout tried other multipliers than the evaluation proposes.",
+    "proposal": "The holdout was of another state of the evaluation.",
+    "formula": "The holdout was answered under another formula.",
+    **{code: f"It would not apply: {why}." for code, why in CAUSES.items()},
 }
 KINDS: dict[str, str] = {
     "activate": "activated",
