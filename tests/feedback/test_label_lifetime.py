@@ -11,6 +11,7 @@ from apps.feedback.models import CitationSet, Judgment
 from apps.feedback.schemas import CitationsRequest
 from apps.feedback.selectors import folded_labels
 from apps.feedback.services.citations import record_citations
+from apps.graph.tasks import embed
 from apps.operations import expiry, holds
 from apps.operations.erasure import runs
 from apps.operations.erasure.tasks import erase
@@ -27,6 +28,12 @@ from tests.support.labels import fill, judge, keep
 from tests.support.library import ask, store, wiki
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def no_broker(monkeypatch) -> None:
+    """Nobody waits for a broker that is not there."""
+    monkeypatch.setattr(embed, "apply_async", lambda **_: None)
 
 
 @pytest.fixture

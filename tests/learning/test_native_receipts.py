@@ -124,7 +124,7 @@ def test_ties_are_those_of_the_native_order(me, kept) -> None:
         ids = [candidate.node_id for candidate in receipt.candidates]
         assert found.id_rank[rows].tolist() == [sorted(ids).index(one) for one in ids]
         assert found.tie_path[rows].tolist() == [candidate.channels for candidate in receipt.candidates]
-        assert not found.tie_group[rows].any()
+        assert found.tie_group[rows].all(), "no row is of a reranked prefix"
         returned = [c.score for c in receipt.candidates]
         order = np.lexsort((found.id_rank[rows], -found.tie_path[rows], -np.array(returned)))
         assert order.tolist() == list(range(len(ids)))

@@ -180,7 +180,7 @@ def test_steps_in_any_order_are_those_of_the_scalar_formula() -> None:
     flat = [(row, KINDS.index(s.kind), s.coefficient) for row, chain in enumerate(chains) for s in chain]
     rows, kinds, values = (np.array(column) for column in zip(*flat, strict=True))
     scores = weighted_sums(np.array(features).T.copy(), np.array([list(names.values())]), np.zeros(500, int))
-    steps = steps_of(rows, kinds, values, 500)
+    steps = steps_of(rows, kinds, values)
     whole = scores.copy()
     for step in steps:
         whole = step.apply(whole)

@@ -184,7 +184,7 @@ def evaluate(principal: PrincipalIdentity, **fields: Any) -> UUID:
     return evaluation_id
 
 
-def hold_out(principal: PrincipalIdentity, evaluation_id: UUID, set_id: UUID, **fields: Any) -> UUID:
+def hold_out(principal: PrincipalIdentity, evaluation_id: UUID, set_id: UUID | None, **fields: Any) -> UUID:
     """Ask for a holdout over a query set and do what its worker does; its id."""
     given = {"evaluation_id": evaluation_id, "query_set_id": set_id} | fields
     request = HoldoutRequest.model_validate(given, strict=False)

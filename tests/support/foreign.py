@@ -48,6 +48,31 @@ def a_receipt(world: World) -> dict[str, Any]:
     return {"receipt_id": library.ask(world.principal, "billing")["retrieval_receipt_id"]}
 
 
+@foreign("ablations")
+def a_receipt_with_a_context(world: World) -> dict[str, Any]:
+    from tests.support import library
+
+    return {
+        "receipt_id": library.ask(world.principal, "billing", include_context=True)["retrieval_receipt_id"]
+    }
+
+
+@foreign("assessments")
+def an_ablation(world: World) -> dict[str, Any]:
+    from uuid import UUID
+
+    from apps.feedback.schemas import AblationRequest
+    from apps.feedback.services.ablations import ablate
+    from tests.support import library
+
+    library.store(world.principal, library.thread(1, "billing"))
+    answer = library.ask(world.principal, "billing", include_context=True)
+    targets = AblationRequest(node_ids=[answer["context"]["entries"][0]["node_id"]])
+    with principal_session(world.principal):
+        made = ablate(receipt_id=UUID(answer["retrieval_receipt_id"]), submission=targets)
+    return {"ablation_id": made["ablation_id"]}
+
+
 @foreign("ranking-profile")
 @foreign("ranking-profile-preview")
 @foreign("ranking-profile-activate")
@@ -108,5 +133,12 @@ BODIES["citations"] = {
     "answer_sha256": None,
     "method": "model_reported",
     "cited_node_ids": [],
+}
+BODIES["ablations"] = {"node_ids": ["00000000-0000-7000-8000-000000000000"]}
+BODIES["assessments"] = {
+    "evaluation_id": "e",
+    "citation_id": "00000000-0000-7000-8000-000000000000",
+    "baseline_correct": True,
+    "counterfactual_correct": True,
 }
 BODIES["evaluation-cancel"] = BODIES["holdout-cancel"] = {}

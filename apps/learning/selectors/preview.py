@@ -120,7 +120,8 @@ def _scores(columns: ReceiptColumns, multipliers: FloatArray) -> FloatArray:
 def _order(columns: ReceiptColumns, rows: slice, scores: FloatArray) -> tuple[UUID, ...]:
     """Node ids best first, by the tie rules of a receipt."""
     halves = columns.node_ids[rows]
-    ranked = np.lexsort((halves[:, 1], halves[:, 0], -columns.channels[rows], -scores))
+    paths, later = columns.tie_path()[rows], ~columns.reranked()[rows]
+    ranked = np.lexsort((halves[:, 1], halves[:, 0], -paths, -scores, later))
     return tuple(UUID(int=(int(high) << 64) | int(low)) for high, low in halves[ranked])
 
 
