@@ -1,4 +1,4 @@
-"""Answers of the routes of history and outcomes, as the schema of the API shows them."""
+"""Answers of the routes of history, outcomes, judgments and citations, as the schema of the API shows them."""
 
 from typing import Annotated, Any, Literal
 
@@ -81,8 +81,17 @@ class ReceiptShown(BaseModel):
     active_credits: list[CreditShown]
 
 
+class CitationsStateShown(BaseModel):
+    """What answers cited out of a context. An answer that cited nothing is not the same as no report."""
+
+    state: Literal["none_reported", "reported_none", "cited"]
+    sets: int
+    cited_node_ids: list[str]
+
+
 class TraceDetail(TraceShown):
     policy: MemoryPolicyShown
+    citations: CitationsStateShown
     sources: list[SourceShown]
     audit: list[ReceiptShown]
     next_cursor: Cursor
@@ -142,3 +151,53 @@ class SourceActivation(ActivationShown):
 
 class ActivationList(BaseModel):
     activation: list[SourceActivation]
+
+
+class JudgmentShown(BaseModel):
+    """A record of labels or of a withdrawal, as it was admitted. `reason` is null where it was not kept."""
+
+    feedback_id: str
+    receipt_id: str
+    receipt_checksum: str
+    timestamp: str = Field(description="Admission, by the server's clock.")
+    kind: Literal["labels", "withdrawal"]
+    surface: Literal["results", "context"]
+    method: Literal["explicit_user", "structured_evaluation"]
+    annotator: str
+    node_ids: list[str] = Field(description="Of which the record speaks, in the receipt's order.")
+    labels: dict[str, bool]
+    grade: dict[str, int]
+    supersedes: str | None
+    withdraws: str | None
+    reason: str | None
+
+
+class JudgmentListed(JudgmentShown):
+    in_force: list[str] = Field(description="Nodes whose label in this record is in force now.")
+
+
+class JudgmentPage(BaseModel):
+    judgments: list[JudgmentListed]
+    next_cursor: Cursor
+
+
+class CitationSetShown(BaseModel):
+    citation_id: str
+    receipt_id: str
+    receipt_checksum: str
+    context_sha256: str
+    timestamp: str = Field(description="Admission, by the server's clock.")
+    answer_id: str
+    answer_sha256: str | None
+    method: Literal["model_reported", "application_verified", "human_verified"]
+    cited_node_ids: list[str]
+
+
+class CitationSetListed(CitationSetShown):
+    """A record in a list."""
+
+
+class CitationPage(BaseModel):
+    citations: list[CitationSetListed]
+    state: CitationsStateShown
+    next_cursor: Cursor

@@ -8,6 +8,8 @@ class LearningConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.core.policies import register_kind
+        from apps.learning import retention
         from apps.learning.policy import gate_kind
 
         register_kind(gate_kind())
+        retention.register_evidence()

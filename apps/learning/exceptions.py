@@ -56,6 +56,44 @@ class Overlap(LearningInputError):
     code = "overlap"
 
 
+class CorpusChanged(LearningInputError):
+    """The memory changed while the arms of a holdout were run; nothing of it is stored."""
+
+    code = "corpus_changed"
+
+
+class RetrievalIncomplete(LearningInputError):
+    """A channel failed in an arm, so that what it returned says nothing of the multipliers."""
+
+    code = "retrieval_incomplete"
+
+
+class UnknownEvaluation(NotFound):
+    code, title = "unknown_evaluation", "There is no such evaluation"
+
+
+class UnknownHoldout(NotFound):
+    code, title = "unknown_holdout", "There is no such holdout"
+
+
+class UnknownQuerySet(NotFound):
+    code, title = "unknown_query_set", "There is no such query set"
+
+
+class AlreadyEnded(StateConflict):
+    code, title = "already_ended", "It has ended and cannot be cancelled any more"
+
+
+class NoProposal(StateConflict):
+    """The evaluation has not ended well, fitted nothing, or is of another surface than results."""
+
+    code, title = "no_proposal", "This evaluation proposes no multipliers for results"
+
+
+class QueriesOverlap(StateConflict):
+    code, title = "overlap", "The query set shares queries or groups with the evaluation"
+
+
 class UnknownProfile(NotFound):
     code, title = "unknown_profile", "There is no such ranking profile"
 
@@ -68,6 +106,12 @@ class NotPromotable(StateConflict):
     """The evidence is not enough, or was made under something that no longer holds; `reason` says what."""
 
     code, title = "not_promotable", "This evidence does not carry a ranking profile"
+
+
+class EvidenceNotReproducible(StateConflict):
+    """A label was withdrawn, a receipt erased: what is stored does not give its report again."""
+
+    code, title = "not_reproducible", "The stored evidence does not reproduce"
 
 
 class WrongBaseline(StateConflict):

@@ -10,6 +10,9 @@ from django.db.models import F, QuerySet
 from apps.core import clock
 from apps.core.db.sessions import current_principal
 from apps.core.pages import KeysetPage
+from apps.retrieval.candidates import statistics
+from apps.retrieval.candidates.filters import Restriction
+from apps.retrieval.candidates.run import session_cursor
 from apps.retrieval.exceptions import CorruptReceipt, UnknownReceipt
 from apps.retrieval.models import Receipt
 from apps.retrieval.receipts import arrays, writing
@@ -74,6 +77,43 @@ def _agree(row: Receipt, receipt: ReceiptDocument) -> bool:
     """Whether the arrays beside the document say what it says."""
     said = arrays.arrays_of(receipt.model_dump(include={"candidates", "weights"}))
     return all(getattr(row, name) == getattr(said, name) for name in said.__slots__)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A candidate of a receipt, as far as it can be judged or cited. `position` is its place, from 0."""
+
+    position: int
+    in_context: bool
+    has_content: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeableReceipt:
+    """A verified receipt, as judgments and citations bind to it."""
+
+    id: UUID
+    checksum: str
+    context_sha256: str | None
+    entries: dict[UUID, Entry]
+
+
+def judgeable_receipt(receipt_id: UUID) -> JudgeableReceipt:
+    """What of a receipt of the caller can be judged. Raises UnknownReceipt, CorruptReceipt."""
+    found = stored_receipt(receipt_id)
+    entries = {
+        UUID(candidate.node_id): Entry(position, candidate.in_context, candidate.has_content)
+        for position, candidate in enumerate(found.receipt.candidates)
+    }
+    return JudgeableReceipt(found.id, found.checksum, found.receipt.context_sha256, entries)
+
+
+def corpus_digest() -> str:
+    """Names the state of what the session's principal can find now; receipts record the same."""
+    owner = current_principal()
+    owners = [owner.principal_id, owner.shared_principal_id or owner.principal_id]
+    visible = Restriction(tuple(dict.fromkeys(owners)), ())
+    return statistics.read(session_cursor(), visible, None).digest()
 
 
 def receipts_page(query: ReceiptsQuery) -> dict[str, Any]:

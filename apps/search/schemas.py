@@ -1,6 +1,5 @@
 """The request of `POST /v1/search`."""
 
-import re
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -10,23 +9,16 @@ from pydantic_core import PydanticCustomError
 
 from apps.core import clock
 from apps.core.schemas import AwareTime, Finite, StrictModel, Text
+from apps.core.scopes import ScopeSet
 from apps.core.text import trim
 from apps.graph.services.items import SourceType
 from apps.retrieval.packing import DEFAULT_BUDGET, MAX_BUDGET, Fidelity, Format, Guidance, Ordering
 from apps.retrieval.schemas import MAX_LIMIT, Filters
 
 MAX_QUERY = 4096
-MAX_SCOPES = 16
 MAX_PREFIX_BYTES = 64
 
 Mode = Literal["search", "scan", "fetch"]
-_SLUG = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-
-
-def _slug(value: str) -> str:
-    if not _SLUG.fullmatch(value):
-        raise PydanticCustomError("bad_scope", "A scope is a slug of at most 64 characters")
-    return value
 
 
 def _folder(value: str) -> str:
@@ -39,7 +31,6 @@ def _folder(value: str) -> str:
     return value
 
 
-Scope = Annotated[Text, AfterValidator(_slug)]
 Name = Annotated[Text, Field(min_length=1, max_length=256)]
 Names = Annotated[list[Name], Field(max_length=50)]
 Multiplier = Annotated[Finite, Field(ge=0.25, le=4)]
@@ -79,9 +70,7 @@ class SearchRequest(StrictModel):
 
     query: Annotated[Text, Field(max_length=MAX_QUERY)] = ""
     node_ids: Annotated[list[UUID], Field(min_length=1, max_length=50)] | None = None
-    scopes: Annotated[list[Scope], Field(min_length=1, max_length=MAX_SCOPES)] | None = Field(
-        None, description="Null: all of the principal's."
-    )
+    scopes: ScopeSet | None = Field(None, description="Null: all of the principal's.")
     corpus: Literal["all", "shared"] = Field("all", description="shared: only what the workspace shares.")
     limit: Annotated[int, Field(ge=1, le=MAX_LIMIT, description="Counts folded entities.")] = 10
     filters: SearchFilters = SearchFilters()

@@ -40,6 +40,8 @@ def a_trace(world: World) -> dict[str, Any]:
 
 @foreign("receipt")
 @foreign("receipt-replay")
+@foreign("judge")
+@foreign("citations")
 def a_receipt(world: World) -> dict[str, Any]:
     from tests.support import library
 
@@ -58,8 +60,22 @@ def a_profile(world: World) -> dict[str, Any]:
 
 
 SOURCE = "0" * 64
+NOBODY = "00000000-0000-0000-0000-000000000000"
 BODIES["trace-uses"] = {"idempotency_key": "k", "uses": [{"source_id": SOURCE, "stage": "selected"}]}
 BODIES["trace-outcomes"] = {"idempotency_key": "k", "outcome": "success", "confirmation": "manual"}
 COMMAND = {"change_id": "k", "expected_active": None}
 BODIES["ranking-profile-activate"] = BODIES["ranking-profile-deactivate"] = COMMAND
 BODIES["ranking-profile-rollback"] = COMMAND | {"to": None}
+BODIES["judge"] = {
+    "feedback_id": NOBODY,
+    "labels": {NOBODY: True},
+    "surface": "results",
+    "method": "explicit_user",
+}
+BODIES["citations"] = {
+    "citation_id": NOBODY,
+    "answer_id": "a",
+    "answer_sha256": None,
+    "method": "model_reported",
+    "cited_node_ids": [],
+}

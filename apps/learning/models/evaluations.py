@@ -77,9 +77,7 @@ class EvaluationResult(OwnedModel):
     earlier_evaluations = models.PositiveIntegerField(
         help_text="Fitted before on the same validation groups."
     )
-    receipt_ids = ArrayField(
-        models.UUIDField(), help_text="Receipts that it stands on; kept as long as it is."
-    )
+    summary = models.TextField(db_collation="C", help_text="The report without its long lists.")
     report = models.TextField(db_collation="C", help_text="RFC 8785; never changed.")
     checksum = models.CharField(max_length=64, db_collation="C", help_text="SHA-256 of the report.")
 
