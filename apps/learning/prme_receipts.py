@@ -10,7 +10,7 @@ import numpy as np
 from apps.learning.receipt_set import Formula, ReceiptSet
 from apps.learning.scorer import FloatArray, IndexArray, WeightedScorer
 from apps.retrieval.identity import normalise_query
-from apps.retrieval.prme.documents import Adjustment, Candidate, ReceiptDocument, ScoreProvenance
+from apps.retrieval.prme.documents import Adjustment, Candidate, ScoreProvenance
 from apps.retrieval.prme.reading import PrmeReceipt
 from apps.retrieval.steps import AffineStep, CapStep, RoundStep, Step
 
@@ -37,7 +37,7 @@ class PrmeReceiptColumns:
     def add(self, receipt: PrmeReceipt) -> None:
         """Take what fitting needs from a verified receipt of a request not yet added."""
         document = receipt.document
-        request_id, formula = document.request_id, formula_of(document)
+        request_id, formula = document.request_id, document.formula
         identity = normalise_query(document.query)
         self._facts[request_id] = (receipt.checksum, identity, document.scope_key, formula)
         fitted = document.candidates if formula == "weighted" else ()
@@ -80,13 +80,6 @@ class PrmeReceiptColumns:
         weight_rows = [row for request_id in request_ids for row in self._weight_rows[request_id]]
         chains = [chain for request_id in request_ids for chain in self._chains[request_id]]
         return _weighted_scorer(rows, np.array(weight_rows, dtype=np.int64), list(self._weights), chains)
-
-
-def formula_of(document: ReceiptDocument) -> Formula:
-    """Which formula a receipt's scores replay by; `none` for version 1."""
-    if document.schema_version == 1:
-        return "none"
-    return "rank_fusion" if document.is_rank_fused else "weighted"
 
 
 def _row(candidate: Candidate, provenance: ScoreProvenance, policy: str | None) -> list[float]:

@@ -8,7 +8,11 @@ class RetrievalConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.core.policies import register_kind
-        from apps.retrieval import checks  # noqa: F401  (registers them)
+        from apps.retrieval import (
+            checks,  # noqa: F401  (registers them)
+            retention,
+        )
         from apps.retrieval.policy import scoring_kind
 
         register_kind(scoring_kind())
+        retention.register()

@@ -117,29 +117,41 @@ def corpus_digest() -> str:
 
 
 def receipts_page(query: ReceiptsQuery) -> dict[str, Any]:
-    """A page of the caller's receipts, newest first."""
+    """A page of the caller's native receipts, newest first."""
+    query.check_form()
     owner = current_principal().principal_id
-    rows: QuerySet[Receipt] = Receipt.objects.filter(principal_id=owner)
-    if query.since is not None:
-        rows = rows.filter(recorded_at__gte=query.since)
-    if query.until is not None:
-        rows = rows.filter(recorded_at__lt=query.until)
-    if query.profile is not None:
-        rows = rows.filter(profile_status=query.profile)
+    rows: QuerySet[Receipt] = Receipt.objects.filter(principal_id=owner, **_narrowed(query))
     page = KeysetPage.of(
         rows.only(*LISTED).annotate(num_candidates=F("node_ids__len")),
         limit=query.limit,
         cursor=query.cursor,
         owner=owner,
         listing="receipts",
-        filters=query.model_dump(mode="json", include={"since", "until", "profile"}),
+        filters=query.filters,
     )
     return {"receipts": [_listed(row) for row in page.items], "next_cursor": page.next_cursor}
+
+
+def _narrowed(query: ReceiptsQuery) -> dict[str, Any]:
+    given = {
+        "recorded_at__gte": query.since,
+        "recorded_at__lt": query.until,
+        "formula": query.formula,
+        "scopes": sorted(set(query.scope)) or None,
+        "query_identity": query.query_identity,
+        "profile_status": query.profile,
+        "profile_id": query.profile_id,
+        "mode": query.mode,
+        "trace_id": query.trace_id,
+    }
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _listed(row: Any) -> dict[str, Any]:
     return {
         "receipt_id": str(row.id),
+        "form": "native",
+        "request_id": None,
         "timestamp": clock.iso(row.recorded_at),
         "mode": row.mode,
         "query": {"trace_id": _text(row.trace_id), "identity": row.query_identity},

@@ -14,12 +14,7 @@ from tests.support.factories import make_world
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture(autouse=True)
-def no_broker(monkeypatch):
-    """The work is done in place."""
-    monkeypatch.setattr("apps.learning.services.runs.send", lambda task, run_id: None)
-
-
+@pytest.mark.usefixtures("quiet")
 def test_a_true_improvement_is_found_confirmed_and_computed_again() -> None:
     me = make_world().principal
     made = collection.judged_collection(me)

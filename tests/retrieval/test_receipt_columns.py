@@ -17,7 +17,7 @@ from apps.retrieval.receipts.columns import KINDS, load_columns, steps_of
 from apps.retrieval.receipts.replay import replay
 from apps.retrieval.schemas import Adjustment, Features, Raw
 from apps.retrieval.scoring import score_of
-from apps.retrieval.services import _values
+from apps.retrieval.services.receipts import _values
 from apps.retrieval.steps import weighted_sums
 from tests.retrieval.test_receipts import TEXTS, keep, stored
 from tests.support import memory
@@ -156,7 +156,7 @@ def test_what_does_not_reproduce_itself_is_refused(me, monkeypatch, spoil) -> No
         spoil(values)
         return values
 
-    monkeypatch.setattr("apps.retrieval.services._values", spoiled)
+    monkeypatch.setattr("apps.retrieval.services.receipts._values", spoiled)
     receipt_id = keep(me)[1]
     with pytest.raises(CorruptReceipt):
         columns(me, [receipt_id])

@@ -12,6 +12,8 @@ from itertools import product
 from typing import Any
 from uuid import UUID, uuid4
 
+import pytest
+
 from apps.core import clock
 from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.sessions import principal_session
@@ -56,6 +58,13 @@ class Collection:
     principal: PrincipalIdentity
     judged: tuple[Question, ...]
     unseen: tuple[Question, ...]
+
+
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Send no task and embed no query: the collection has no vectors, and tests do a worker's work themselves."""
+    monkeypatch.setattr("apps.operations.tasks_base.PlatformTask.apply_async", lambda *_, **__: None)
+    for place in ("apps.search.found", "apps.learning.services.arms"):
+        monkeypatch.setattr(f"{place}.embed_query", lambda text: memory.NO_VECTOR)
 
 
 def build(

@@ -15,7 +15,7 @@ from apps.retrieval.candidates.run import session_cursor
 from apps.retrieval.receipts.document import NewReceipt, document_of
 from apps.retrieval.retrieve import retrieve
 from apps.retrieval.schemas import RetrievalRequest
-from apps.retrieval.services import HASH_KEY, INSERT, _values
+from apps.retrieval.services.receipts import HASH_KEY, INSERT, _values
 from tests.support import memory
 
 QUERY = "harbour crane inspection"

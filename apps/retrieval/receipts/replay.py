@@ -25,12 +25,14 @@ class Replay:
     """What replay found. It speaks of returned candidates only: what was filtered or cut is not in a receipt.
 
     scores: recomputed, in the document's order.
+    order: node ids, in the order that these scores give.
     """
 
     scores: tuple[float, ...]
     drifts: tuple[Drift, ...]
     weights_equal: bool
     order_equal: bool
+    order: tuple[str, ...]
 
     @property
     def exact(self) -> bool:
@@ -87,7 +89,9 @@ def replay(receipt: ReceiptDocument) -> Replay:
         (-score, -candidate.channels, candidate.node_id)
         for candidate, score in zip(receipt.candidates, scores, strict=True)
     ]
-    return Replay(scores, drifts, weights_equal, places == sorted(places))
+    in_order = sorted(places)
+    order = tuple(place[-1] for place in in_order)
+    return Replay(scores, drifts, weights_equal, places == in_order, order)
 
 
 def verified(document: bytes, checksum: str) -> ReceiptDocument:

@@ -1,4 +1,4 @@
-"""What retrieval writes: receipts."""
+"""Native receipts, written as answers are recorded."""
 
 import hashlib
 from collections.abc import Sequence
