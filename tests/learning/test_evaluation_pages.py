@@ -1,7 +1,7 @@
 """Pages of evaluations, holdouts and query sets: who sees what, what is said, and that an act does what it showed."""
 
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from django.test import Client
@@ -9,6 +9,9 @@ from django.test import Client
 from apps.core import clock
 from apps.core.db.sessions import principal_session, staff_session
 from apps.core.models import AuditEntry
+from apps.feedback.models import Judgment
+from apps.feedback.schemas import JudgmentRequest
+from apps.feedback.services.judgments import record_judgment
 from apps.learning.admin.evaluation_parts import decision_sentence, shortest_way, waterfall
 from apps.learning.admin.holdout_parts import failed_gates
 from apps.learning.models import EvaluatedQuery, Evaluation
@@ -310,3 +313,20 @@ def test_a_holdout_shows_both_arms_and_becomes_a_profile() -> None:
     dialog = Dialog(scene.ana, scene.url("profile", holdout, "holdout"))
     assert "Nothing is activated." in dialog.text
     assert scene.client("view_traces").get(dialog.url).status_code == 404
+    answer = dialog.send(baseline="base scoring", term="90")
+    assert answer.url.startswith("/admin/learning/rankingprofile/")
+    made = text_of(scene.ana.get(answer.url))
+    assert "+.369 [.369, .369] n 22, minimum .010" in made
+    assert "never active" in made
+    assert "in 89 d" in made
+    profile = UUID(answer.url.split("/")[-3])
+    assert str(profile)[-7:] in scene.page(kind="holdout", key=holdout)
+    computed = scene.url("reproduces", profile, "rankingprofile")
+    assert "computed again, equal" in text_of(fragment(scene.ana, computed))
+    with principal_session(scene.me):
+        judged = Judgment.objects.earliest("admitted_at")
+        submission = JudgmentRequest(feedback_id=uuid4(), withdraws=judged.feedback_id)
+        record_judgment(receipt_id=judged.receipt_id, submission=submission)
+    assert "no longer: a label or receipt has changed" in text_of(fragment(scene.ana, computed))
+    again = Dialog(scene.ana, dialog.url).send(baseline="base scoring", term="30")
+    assert again.status_code == 409

@@ -15,7 +15,6 @@ from apps.core.db.sessions import GrantMissing, act_for, current_staff
 from apps.core.problems import Forbidden, NotFound, StateConflict
 from apps.core.reasons import check_reason
 from apps.core.schemas import parse
-from apps.learning.evidence import evidence_for
 from apps.learning.exceptions import NotPromotable, UnknownEvaluation, UnknownHoldout, UnknownProfile
 from apps.learning.models import Evaluation, Holdout, RankingProfile
 from apps.learning.pointer import scope_key_of
@@ -25,6 +24,7 @@ from apps.learning.scorer import FEATURES
 from apps.learning.selectors.evaluations import evaluation_of
 from apps.learning.selectors.profiles import pointer_at, profile_of
 from apps.learning.services.evaluations import cancel_evaluation, start_evaluation
+from apps.learning.services.evidence import evidence_for
 from apps.learning.services.holdouts import cancel_holdout, start_holdout
 from apps.learning.services.profiles import create_profile
 
