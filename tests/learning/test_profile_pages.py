@@ -1,5 +1,6 @@
 """Pages of ranking profiles: who sees what, that an act does what it showed, and that an old page does nothing."""
 
+import re
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -10,8 +11,10 @@ from django.test import Client
 from apps.core import clock
 from apps.core.db.sessions import principal_session, staff_session
 from apps.core.models import AuditEntry
+from apps.learning import alerts
 from apps.learning.models import ActivationProposal, RollbackDrill, Transition
 from apps.learning.selectors.profiles import active_shown
+from apps.operations.models import Alarm
 from tests.learning.test_proposals import gate
 from tests.search.test_profiles import fill
 from tests.support.factories import make_staff, make_world
@@ -301,3 +304,54 @@ def test_the_list_can_be_narrowed_by_state(scene: Scene, state: str) -> None:
     text = text_of(scene.ana.get(f"/admin/learning/rankingprofile/?state={state}"))
     seen = {name for name, pk in (("a", scene.profile), ("w", waiting)) if str(pk)[-7:] in text}
     assert seen == {"active": {"a"}, "proposed": {"w"}, "not_active": {"w"}}[state]
+
+
+# Other pages.
+
+
+def test_the_start_page_says_what_waits_and_how_many_are_active(scene: Scene) -> None:
+    ask(scene.me, "billing rollback", scopes=["default"])
+    Dialog(scene.ana, scene.url("propose")).send()
+    words = f"Activation of profile …{str(scene.profile)[-7:]}"
+    assert f"{words}, waits for a second person" in text_of(scene.ben.get("/admin/"))
+    assert f"{words}, which you proposed, waits" in text_of(scene.ana.get("/admin/"))
+    viewer = scene.client("view_traces")
+    text = text_of(viewer.get("/admin/"))
+    assert words not in text
+    assert "active profiles 0 of 1 scope sets" in text
+    activate(scene.me, scene.profile)
+    assert "active profiles 1 of 2 scope sets" in text_of(viewer.get("/admin/"))
+    assert words not in text_of(scene.ben.get("/admin/"))
+
+
+def test_the_page_of_a_principal_names_its_active_profiles(scene: Scene) -> None:
+    url = f"/admin/accounts/principal/{scene.me.principal_id}/change/"
+    assert "active profiles" not in text_of(scene.ana.get(url))
+    activate(scene.me, scene.profile)
+    assert f"active profiles all scopes {str(scene.profile)[:4]}…{str(scene.profile)[-7:]}" in text_of(
+        scene.ana.get(url)
+    )
+    assert "Evaluate labels…" in text_of(scene.ana.get(url))
+    assert "Evaluate labels…" not in text_of(scene.client("view_traces").get(url))
+
+
+def test_an_alarm_of_a_profile_is_a_sentence_and_leads_to_it(scene: Scene) -> None:
+    alerts.settle(
+        scene.me.workspace_id, scene.profile, {alerts.REGRESSED: {"groups": 24, "ndcg_gain": -0.03}}
+    )
+    operator = scene.client("operate_collection", "view_traces")
+    alarm = Alarm.objects.get(source=alerts.source_of(scene.profile))
+    answer = operator.get(f"/admin/operations/alarm/{alarm.pk}/change/")
+    assert "does worse than its baseline on what was judged since" in text_of(answer)
+    assert f'href="{scene.url()}"' in answer.content.decode()
+
+
+def test_the_palette_finds_what_was_learned_by_its_id(scene: Scene) -> None:
+    answer = scene.ana.get("/admin/search/", {"s": str(scene.profile)})
+    assert scene.url() in answer.content.decode()
+    stranger = Client()
+    stranger.force_login(make_staff(make_world().workspace, "view_traces"))
+    assert "Nothing found." in text_of(stranger.get("/admin/search/", {"s": str(scene.profile)}))
+    html = scene.ana.get("/admin/").content.decode()
+    for key, kind in (("p", "rankingprofile"), ("e", "evaluation")):
+        assert re.search(rf'href="/admin/learning/{kind}/"[^>]* data-go="{key}"', html)

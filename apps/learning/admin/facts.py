@@ -1,4 +1,4 @@
-"""What the page of a principal says of its ranking."""
+"""What the page of a principal says of its ranking, and alarms of learning in words."""
 
 from django.utils.html import format_html_join
 
@@ -6,8 +6,11 @@ from apps.accounts.admin.principals import register_facts
 from apps.accounts.models import Principal
 from apps.core import ui
 from apps.learning.admin.words import linked_profile
+from apps.learning.alerts import INAPPLICABLE, REGRESSED
 from apps.learning.models import Evaluation
 from apps.learning.selectors.staff import active_of, open_proposals
+from apps.learning.services.rechecks import FAILED
+from apps.operations.admin.alarms import register_words
 
 
 def ranking_facts(principal: Principal) -> list[ui.Fact]:
@@ -33,3 +36,10 @@ def ranking_facts(principal: Principal) -> list[ui.Fact]:
 
 
 register_facts(ranking_facts)
+register_words(
+    {
+        INAPPLICABLE: "is active and not applied, so that base scoring ranks",
+        REGRESSED: "does worse than its baseline on what was judged since",
+        FAILED: "could not be re-checked",
+    }
+)
