@@ -6,6 +6,7 @@ from .background import *
 from .base import *
 from .database import *
 from .logging import *
+from .observations import *
 from .operations import *
 from .security import *
 from .static import *
