@@ -9,7 +9,17 @@ from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerView
 
 from memory_platform.errors import unknown_route
 
-API_APPS = ("accounts", "operations", "graph", "sources", "retrieval", "traces", "feedback", "search")
+API_APPS = (
+    "accounts",
+    "operations",
+    "graph",
+    "sources",
+    "retrieval",
+    "traces",
+    "feedback",
+    "observations",
+    "search",
+)
 
 handler400 = "memory_platform.errors.bad_request"
 handler403 = "memory_platform.errors.permission_denied"

@@ -1,7 +1,8 @@
 """The front door: find, record, answer.
 
 The law: the answer is rendered after the commit of its trace, so a trace id is never handed out for a trace that
-was rolled back. What is not recorded is said to be not recorded, and costs no rows.
+was rolled back. What is not recorded is said to be not recorded, and costs no rows. What the journal could not take
+is answered as if there were no journal.
 """
 
 import time
@@ -21,6 +22,7 @@ from apps.retrieval.services import save_receipt
 from apps.search import live
 from apps.search.found import Found, find
 from apps.search.metrics import SEARCHES
+from apps.search.observed import Asked, observed, ticket_for
 from apps.search.rows import returned
 from apps.search.schemas import SearchRequest
 from apps.traces.api_base import retried
@@ -50,19 +52,26 @@ class Outcome:
         return str(self.recording.document["status"]) if self.recording else "none"
 
 
-def search(*, caller: PrincipalIdentity, request: SearchRequest) -> Fitted:
+def search(*, caller: PrincipalIdentity, request: SearchRequest, verified: bool = False) -> Fitted:
     """Answer a search of any mode, outside of any session; the trace is committed when it returns.
 
+    verified: a credential of this very call names the caller, without which the journal takes nothing. An id of an
+    observation in the answer is that of a committed record.
     Raises RetrievalFailed, InvalidRequest (a multiplier), ResponseTooLarge.
     """
     started = time.perf_counter()
     at = clock.now()
-    found = find(caller, request, at=at)
+    retrieved = found = find(caller, request, at=at)
     if request.include_content and request.mode == "search":
         found = replace(found, rows=live.inlined(found.rows))
     outcome = _record(caller, request, found, started)
     SEARCHES.labels(request.mode, outcome.error or outcome.status).inc()
+    ticket = ticket_for(caller, request, verified=verified, traced=outcome.saved is not None)
     document = _document(request, found, outcome)
+    if ticket is not None and outcome.saved is not None:
+        answer = observed(ticket, caller, document, Asked(request, retrieved, outcome.saved.id))
+        if answer is not None:
+            return answer
     return fit_budget(document, budget=SEARCH_BUDGET, whole_first=request.mode == "fetch")
 
 

@@ -49,3 +49,15 @@ def a_receipt(world: World) -> dict[str, Any]:
 SOURCE = "0" * 64
 BODIES["trace-uses"] = {"idempotency_key": "k", "uses": [{"source_id": SOURCE, "stage": "selected"}]}
 BODIES["trace-outcomes"] = {"idempotency_key": "k", "outcome": "success", "confirmation": "manual"}
+
+
+@foreign("observation")
+def an_observation(world: World) -> dict[str, Any]:
+    import os
+
+    import psycopg
+
+    from tests.support import journal
+
+    with psycopg.connect(os.environ["DATABASE_OWNER_URL"], autocommit=True) as owner:
+        return {"observation_id": journal.record(owner, world.principal)}

@@ -97,7 +97,7 @@ END
 
 # What admission rests on, of the session's principal, in one read.
 ADMISSION = f"""
-  SELECT p.version, p.document,
+  SELECT p.id, p.version, p.document,
          EXISTS (SELECT FROM public.observations_kill_switch k
                  WHERE k.released_at IS NULL AND (k.workspace_id IS NULL OR k.workspace_id = {HERE})),
          public.observations_gate_open(),
@@ -105,7 +105,7 @@ ADMISSION = f"""
          (SELECT max(was.erased_before) FROM public.observations_enrolment was WHERE was.principal_id = {OWN})
   FROM (SELECT) one
   LEFT JOIN LATERAL (
-    SELECT s.version, s.document FROM public.core_storedpolicy s
+    SELECT s.id, s.version, s.document FROM public.core_storedpolicy s
     WHERE s.kind = 'collection' AND s.effective_from <= statement_timestamp()
       AND (s.workspace_id = {HERE} OR s.workspace_id IS NULL)
     ORDER BY s.workspace_id IS NULL, s.effective_from DESC LIMIT 1) p ON true
@@ -248,7 +248,7 @@ class Migration(migrations.Migration):
         DefineFunction(
             "observations_admission",
             "",
-            "TABLE (generation int, document jsonb, killed boolean, gate_open boolean, enrolment_id uuid, "
+            "TABLE (policy_id uuid, generation int, document jsonb, killed boolean, gate_open boolean, enrolment_id uuid, "
             "purpose text, consent_version text, erased_before timestamptz)",
             ADMISSION,
             volatility="STABLE",

@@ -9,6 +9,7 @@ from .erasures import JournalErasure
 from .exports import ExportRecord
 from .observations import Observation, ObservationFeedback, ObservationText
 from .state import MaintenanceState
+from .visible import VisibleObservation
 
 __all__ = [
     "Enrolment",
@@ -19,4 +20,5 @@ __all__ = [
     "Observation",
     "ObservationFeedback",
     "ObservationText",
+    "VisibleObservation",
 ]
