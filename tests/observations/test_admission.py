@@ -192,7 +192,7 @@ def test_unverified_untraced_private_and_busy_ones_are_not_admitted(library: Wor
 def test_scans_and_fetches_have_no_query_to_observe(library: World) -> None:
     node = json.loads(ask(library.principal))["results"][0]["node_id"]
     assert "_meta" not in json.loads(ask(library.principal, query=""))
-    assert "_meta" not in json.loads(ask(library.principal, query="", node_ids=[node]))
+    assert "_meta" not in json.loads(ask(library.principal, query="", node_ids=[UUID(node)]))
 
 
 @pytest.fixture

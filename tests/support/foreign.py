@@ -53,11 +53,17 @@ BODIES["trace-outcomes"] = {"idempotency_key": "k", "outcome": "success", "confi
 
 @foreign("observation")
 def an_observation(world: World) -> dict[str, Any]:
-    import os
-
-    import psycopg
+    from django.db import connection
 
     from tests.support import journal
 
-    with psycopg.connect(os.environ["DATABASE_OWNER_URL"], autocommit=True) as owner:
-        return {"observation_id": journal.record(owner, world.principal)}
+    with principal_session(world.principal), connection.cursor() as cursor:
+        return {"observation_id": journal.record(cursor, world.principal)}
+
+
+@foreign("observations-erasure-certificate")
+def a_certificate_of_the_journal(world: World) -> dict[str, Any]:
+    from apps.observations.services import erasure
+
+    with principal_session(world.principal):
+        return {"certificate_id": erasure.begin()}
