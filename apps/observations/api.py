@@ -27,7 +27,6 @@ from apps.observations.schemas import (
     FeedbackRequest,
     JournalCertificates,
     JournalPlan,
-    MonitorReading,
     ObservationDetail,
     ObservationPage,
     PageQuery,
@@ -167,12 +166,13 @@ class FeedbackView(JournalAPIView):
         return answer({"recorded": True} if reason is None else {"recorded": False, "reason": reason})
 
 
+@extend_schema(exclude=True)
 class MonitorView(CallerAPIView):
+    """How the journal's upkeep stands: 200 without alarm, 503 with one or when it cannot be read."""
+
     required_scope = "monitor"
 
-    @extend_schema(operation_id="monitor_observations", responses={200: MonitorReading, 503: MonitorReading})
     def get(self, request: Request) -> HttpResponse:
-        """How the journal's upkeep stands: 200 without alarm, 503 with one or when it cannot be read."""
         try:
             reading = status.read()
         except Exception:

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from apps.core.schemas import AwareTime, Handle, StrictModel
 from apps.operations.erasure.schemas import Certificate
@@ -139,21 +139,3 @@ class Envelope(BaseModel):
     rawRecordRetentionDays: Literal[90]
     expiryBasis: str
     candidates: list[Candidate]
-
-
-class MonitorReading(BaseModel):
-    """Numbers and codes alone. `unknown` where the status cannot be read, which is an alarm, too."""
-
-    model_config = ConfigDict(extra="allow")
-
-    status: Literal["ok", "alarm", "unknown"]
-    checked_at: AwareTime | None = None
-    last_success_at: AwareTime | None = None
-    seconds_since_success: float | None = None
-    last_drained_at: AwareTime | None = None
-    expired_records: int | None = None
-    expired_texts: int | None = None
-    oldest_overdue_seconds: float | None = None
-    consecutive_failures: int | None = None
-    alarm: bool | None = None
-    alarm_reasons: list[str] | None = None

@@ -33,7 +33,12 @@ DISTINCT = """
 def candidates() -> list[dict[str, Any]]:
     """Own shared records with live text, one a distinct query, newest first, with feedback that was not withdrawn."""
     owner = current_principal().principal_id
-    given: dict[str, Any] = {"owner": owner, "corpus": Corpus.SHARED.value, "trimmed": TRIMMED, "most": MAX_CANDIDATES}
+    given: dict[str, Any] = {
+        "owner": owner,
+        "corpus": Corpus.SHARED.value,
+        "trimmed": TRIMMED,
+        "most": MAX_CANDIDATES,
+    }
     with connection.cursor() as cursor:
         cursor.execute(DISTINCT, given)
         ids = [key for (key,) in cursor.fetchall()]
