@@ -54,6 +54,11 @@ class Environment(BaseSettings):
     monitor_database_url: str | None = Field(None, description="Login memory_probe: monitors alone.")
     memory_database_login: str = Field("app", description="Which login this process uses: app or owner.")
     database_pool_min: int = Field(1, ge=0, description="Connections that a process keeps open.")
+    database_prepared_statements: bool = Field(
+        True,
+        description="Prepare the statements of hot paths on the server. Turn off behind a PgBouncer "
+        "without max_prepared_statements.",
+    )
     database_pool_max: int = Field(12, ge=1, description="Connections that a process opens at most.")
     broker_url: str | None = Field(
         None, description="Valkey or Redis. Without it the embedded Valkey is used."
@@ -142,6 +147,14 @@ class Environment(BaseSettings):
     )
     embedder_api_key: SecretStr | None = Field(
         None, description="Bearer key for an embedder behind HTTP; its address is registered, the key never."
+    )
+    memory_reranker: str = Field(
+        "", description="Name of an installed reranker that ranks the first rows anew. Empty: none does."
+    )
+    memory_tokenizer: str = Field(
+        "",
+        description="Tokenizer that counts contexts: tiktoken:NAME with its files in TIKTOKEN_CACHE_DIR, or the path "
+        "of a tokenizer.json. Empty: the built-in estimate. Nothing is fetched.",
     )
     log_level: str = Field("INFO", description="Least level that is logged.")
     memory_release: str = Field(

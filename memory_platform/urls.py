@@ -17,6 +17,7 @@ API_APPS = (
     "retrieval",
     "traces",
     "feedback",
+    "learning",
     "observations",
     "search",
 )

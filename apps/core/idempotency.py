@@ -12,9 +12,10 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from apps.core import canonical
+from apps.core.db import cursors
 from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.locks import lock_principal
 from apps.core.db.sessions import current_principal
@@ -24,6 +25,16 @@ from apps.core.problems import InvalidRequest, StateConflict
 T = TypeVar("T")
 
 LONGEST_KEY = 128
+
+_FORGET = """
+DELETE FROM core_idempotencykey WHERE principal_id = %s AND key = %s AND expires_at <= statement_timestamp()
+"""
+_TAKE = """
+INSERT INTO core_idempotencykey (id, workspace_id, principal_id, key, tool, payload_sha256, receipt_id)
+VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (principal_id, key) DO NOTHING
+"""
+_KNOWN = "SELECT payload_sha256, receipt_id FROM core_idempotencykey WHERE principal_id = %s AND key = %s"
+_LIMIT = "UPDATE core_idempotencykey SET expires_at = %s WHERE principal_id = %s AND key = %s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,36 +100,19 @@ def once(
 
 def _take(principal: PrincipalIdentity, tool: str, key: str, digest: bytes, record_id: UUID) -> bool:
     """Write the key, in the place of one past its time; False where it is known."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "DELETE FROM core_idempotencykey WHERE principal_id = %s AND key = %s "
-            "AND expires_at <= statement_timestamp()",
-            [principal.principal_id, key],
-        )
-        cursor.execute(
-            "INSERT INTO core_idempotencykey "
-            "(id, workspace_id, principal_id, key, tool, payload_sha256, receipt_id) "
-            "VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (principal_id, key) DO NOTHING",
-            [uuid7(), principal.workspace_id, principal.principal_id, key, tool, digest, record_id],
-        )
-        return bool(cursor.rowcount)
+    owner = [principal.principal_id, key]
+    cursors.run(_FORGET, owner)
+    taken = cursors.run(_TAKE, [uuid7(), principal.workspace_id, *owner, tool, digest, record_id])
+    return bool(taken.rowcount)
 
 
 def _known(principal: PrincipalIdentity, key: str, digest: bytes) -> UUID:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT payload_sha256, receipt_id FROM core_idempotencykey WHERE principal_id = %s AND key = %s",
-            [principal.principal_id, key],
-        )
-        stored, record_id = cursor.fetchone()
-    if bytes(stored) != digest:
+    known = cursors.run(_KNOWN, [principal.principal_id, key]).fetchone()
+    assert known is not None
+    if bytes(known[0]) != digest:
         raise StateConflict("This key was used for another call", code="idempotency_conflict")
-    return UUID(str(record_id))
+    return UUID(str(known[1]))
 
 
 def _limit(principal: PrincipalIdentity, key: str, expires_at: datetime) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE core_idempotencykey SET expires_at = %s WHERE principal_id = %s AND key = %s",
-            [expires_at, principal.principal_id, key],
-        )
+    cursors.run(_LIMIT, [expires_at, principal.principal_id, key])

@@ -1,4 +1,4 @@
-"""Answers of the routes of history and outcomes, as the schema of the API shows them."""
+"""Answers of the routes of history, outcomes, judgments and citations, as the schema of the API shows them."""
 
 from typing import Annotated, Any, Literal
 
@@ -81,8 +81,17 @@ class ReceiptShown(BaseModel):
     active_credits: list[CreditShown]
 
 
+class CitationsStateShown(BaseModel):
+    """What answers cited out of a context. An answer that cited nothing is not the same as no report."""
+
+    state: Literal["none_reported", "reported_none", "cited"]
+    sets: int
+    cited_node_ids: list[str]
+
+
 class TraceDetail(TraceShown):
     policy: MemoryPolicyShown
+    citations: CitationsStateShown
     sources: list[SourceShown]
     audit: list[ReceiptShown]
     next_cursor: Cursor
@@ -142,3 +151,108 @@ class SourceActivation(ActivationShown):
 
 class ActivationList(BaseModel):
     activation: list[SourceActivation]
+
+
+class JudgmentShown(BaseModel):
+    """A record of labels or of a withdrawal, as it was admitted. `reason` is null where it was not kept."""
+
+    feedback_id: str
+    receipt_id: str
+    receipt_checksum: str
+    timestamp: str = Field(description="Admission, by the server's clock.")
+    kind: Literal["labels", "withdrawal"]
+    surface: Literal["results", "context"]
+    method: Literal["explicit_user", "structured_evaluation"]
+    annotator: str
+    node_ids: list[str] = Field(description="Of which the record speaks, in the receipt's order.")
+    labels: dict[str, bool]
+    grade: dict[str, int]
+    supersedes: str | None
+    withdraws: str | None
+    reason: str | None
+
+
+class JudgmentListed(JudgmentShown):
+    in_force: list[str] = Field(description="Nodes whose label in this record is in force now.")
+
+
+class JudgmentPage(BaseModel):
+    judgments: list[JudgmentListed]
+    next_cursor: Cursor
+
+
+class CitationSetShown(BaseModel):
+    citation_id: str
+    receipt_id: str
+    receipt_checksum: str
+    context_sha256: str
+    timestamp: str = Field(description="Admission, by the server's clock.")
+    answer_id: str
+    answer_sha256: str | None
+    method: Literal["model_reported", "application_verified", "human_verified"]
+    cited_node_ids: list[str]
+
+
+class CitationSetListed(CitationSetShown):
+    """A record in a list."""
+
+
+class CitationPage(BaseModel):
+    citations: list[CitationSetListed]
+    state: CitationsStateShown
+    next_cursor: Cursor
+
+
+class RemovedEntry(BaseModel):
+    node_id: str
+    token_cost: int = Field(description="Of its lines, as the receipt has it.")
+
+
+class AblationShown(BaseModel):
+    """A context without some entries, as it was admitted. Tokens are of the whole texts."""
+
+    ablation_id: str
+    receipt_id: str
+    receipt_checksum: str
+    timestamp: str = Field(description="Admission, by the server's clock.")
+    baseline_sha256: str
+    counterfactual_sha256: str
+    removed: list[RemovedEntry] = Field(description="In the order of the context.")
+    tokenizer: str
+    baseline_tokens: int
+    counterfactual_tokens: int
+    removed_tokens: int = Field(description="The difference.")
+
+
+class AblationMade(AblationShown):
+    counterfactual: str = Field(description="The context without the entries. Not kept.")
+
+
+class AblationPage(BaseModel):
+    ablations: list[AblationShown]
+    next_cursor: Cursor
+
+
+class AssessmentShown(BaseModel):
+    """What the presence of a cited entry was worth, by the caller's own evaluation."""
+
+    assessment_id: str
+    ablation_id: str
+    evaluation_id: str
+    citation_id: str
+    timestamp: str = Field(description="Admission, by the server's clock.")
+    baseline_correct: bool
+    counterfactual_correct: bool
+    tier: Literal["load_bearing", "cited_non_flipping", "misleading", "cited_wrong_noncuring"]
+    weight: float
+    baseline_answer_sha256: str | None
+    counterfactual_answer_sha256: str | None
+
+
+class AssessmentListed(AssessmentShown):
+    """As it was admitted."""
+
+
+class AssessmentPage(BaseModel):
+    assessments: list[AssessmentListed]
+    next_cursor: Cursor

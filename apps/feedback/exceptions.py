@@ -1,4 +1,4 @@
-"""Errors of outcomes. The code is the whole message."""
+"""Errors of outcomes, judgments and citations. The code is the whole message."""
 
 from apps.core.problems import NotFound, StaleVersion, StateConflict, Unprocessable
 
@@ -21,3 +21,43 @@ class UsedSourceRequired(StateConflict):
 
 class StalePreview(StaleVersion):
     """The credits of the receipt, or the strength of their edges, are not those that the person saw."""
+
+
+class NodeNotInReceipt(Unprocessable):
+    code, title = "node_not_in_receipt", "The receipt did not return that node"
+
+
+class NotInContext(Unprocessable):
+    code, title = "not_in_context", "That is not in the context of the receipt"
+
+
+class NoContent(Unprocessable):
+    code, title = "no_content", "That entry of the context is a reference without content"
+
+
+class UnknownJudgment(Unprocessable):
+    code, title = "unknown_judgment", "The receipt has no such record of labels"
+
+
+class NodeNotInJudgment(Unprocessable):
+    code, title = "node_not_in_judgment", "The record does not label that node"
+
+
+class OtherAnnotator(StateConflict):
+    code, title = "other_annotator", "A correction is by the same annotator, on the same surface"
+
+
+class UnknownAblation(NotFound):
+    code, title = "unknown_ablation", "There is no such ablation"
+
+
+class UnknownCitation(Unprocessable):
+    code, title = "unknown_citation", "There is no such citation set"
+
+
+class NotCited(Unprocessable):
+    code, title = "not_cited", "The citation set does not cite the entry that was taken out"
+
+
+class SeveralTargets(Unprocessable):
+    code, title = "several_targets", "An ablation of one entry can be assessed"

@@ -1,10 +1,15 @@
-"""Strengths of nothing go; credits go with their trace, by a function that deletion calls first."""
+"""Strengths of nothing go; credits go with their trace, by a function that deletion calls first.
+
+Judgments and citations go at the age that the gate policy says (730 days by default), or with an erased trace;
+with the last record of a receipt whose trace is gone, the receipt goes. A hold on the trace, or on all traces of the
+principal, keeps them. Ablations are an expiry of their own with the same term; one stays while an assessment does.
+"""
 
 from datetime import timedelta
 
 from apps.operations import expiry
 
-STRENGTHS = "feedback_strength"
+STRENGTHS, LABELS, ABLATIONS = "feedback_strength", "feedback_labels", "feedback_ablations"
 
 
 def register() -> None:
@@ -18,3 +23,5 @@ def register() -> None:
             batch=5000,
         )
     )
+    expiry.register(expiry.Expiry(LABELS, interval=timedelta(days=1)))
+    expiry.register(expiry.Expiry(ABLATIONS, interval=timedelta(days=1)))

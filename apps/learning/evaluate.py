@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class EvaluationInputs:
     """Everything that one owner's evaluation is computed from.
 
     `query_groups` maps a request id to a caller's name of its group; `input_checksum` identifies receipts,
-    labels and groups in the way of the format that they came in.
+    labels and groups in the way of the format that they came in; `set_aside` counts what its loader left out.
     """
 
     owner: str
@@ -46,6 +46,7 @@ class EvaluationInputs:
     input_checksum: str
     scorer_contract: str
     resampling: Resampling
+    set_aside: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class _Question:
     surface: Surface
     config: LearningConfig
     count_earlier: Callable[[str], int]
+    watch: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +92,15 @@ def evaluate(
     surface: Surface = "results",
     config: LearningConfig | None = None,
     count_earlier: Callable[[str], int] = lambda validation_groups_sha256: 0,
+    watch: Callable[[], None] = lambda: None,
 ) -> EvaluationReport:
     """Fit multipliers on training groups and judge them on validation groups.
 
     `scopes` is a sorted set or None; `count_earlier` tells how many other evaluations the owner ran on the
-    validation groups of a checksum. Raises a LearningInputError for inputs that do not fit together.
+    validation groups of a checksum; `watch` is called before each step of the fit and may raise to end it. Raises
+    a LearningInputError for inputs that do not fit together.
     """
-    question = _Question(scopes, surface, config or LearningConfig(), count_earlier)
+    question = _Question(scopes, surface, config or LearningConfig(), count_earlier, watch)
     config = question.config
     if len(inputs.labels) > config.max_records:
         raise TooLarge("more label records than max_records")
@@ -116,7 +120,7 @@ def evaluate(
         or grouping.num_validation < config.min_validation_queries
     ):
         return report
-    return _with_fit(report, inputs, selection, grouping)
+    return _with_fit(report, inputs, selection, grouping, watch)
 
 
 def _groups_of_receipts(inputs: EvaluationInputs) -> list[str]:
@@ -172,7 +176,7 @@ def _report_without_fit(
             num_validation=grouping.num_validation,
         ),
         coverage=_coverage(inputs, selection, grouping),
-        exclusions=selection.exclusions,
+        exclusions=dict(sorted({**selection.exclusions, **inputs.set_aside}.items())),
     )
 
 
@@ -216,11 +220,15 @@ def _manifest(inputs: EvaluationInputs, question: _Question) -> str:
 
 
 def _with_fit(
-    report: EvaluationReport, inputs: EvaluationInputs, selection: Selection, grouping: Grouping
+    report: EvaluationReport,
+    inputs: EvaluationInputs,
+    selection: Selection,
+    grouping: Grouping,
+    watch: Callable[[], None],
 ) -> EvaluationReport:
     config = report.config
     scorer = inputs.receipts.scorer.take(selection.rows)
-    fitted = _fit_training(scorer, selection.pool, grouping, config)
+    fitted = _fit_training(scorer, selection.pool, grouping, config, watch)
     baseline = _measure(scorer, selection.pool, grouping, np.ones(len(FEATURES)), config.ndcg_k)
     proposed = _measure(scorer, selection.pool, grouping, fitted.multipliers, config.ndcg_k)
     gains = (proposed.ndcg - baseline.ndcg)[grouping.validates]
@@ -260,7 +268,11 @@ def decide(
 
 
 def _fit_training(
-    scorer: WeightedScorer, pool: JudgedPool, grouping: Grouping, config: LearningConfig
+    scorer: WeightedScorer,
+    pool: JudgedPool,
+    grouping: Grouping,
+    config: LearningConfig,
+    watch: Callable[[], None],
 ) -> Fitted:
     trains = ~grouping.validates[grouping.of_request]
     rows = np.flatnonzero(trains[pool.request])
@@ -271,7 +283,12 @@ def _fit_training(
         margin_scale=config.margin_scale,
         regularization=config.regularization,
     )
-    return coordinate_search(objective, passes_per_step=config.passes_per_step)
+
+    def loss(multipliers: FloatArray) -> float:
+        watch()
+        return objective(multipliers)
+
+    return coordinate_search(loss, passes_per_step=config.passes_per_step)
 
 
 def _measure(

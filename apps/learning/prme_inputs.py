@@ -15,9 +15,11 @@ import numpy as np
 
 from apps.learning.evaluate import EvaluationInputs
 from apps.learning.exceptions import ConflictingIdentity, ForeignInput, LearningInputError, UnknownReference
-from apps.learning.prme_receipts import PRME_CONTRACT, PrmeReceiptColumns, formula_of
+from apps.learning.prme_receipts import PRME_CONTRACT, PrmeReceiptColumns
 from apps.learning.receipt_set import NO_GRADE, LabelSet, ReceiptSet
-from apps.retrieval.prme.documents import Candidate, LabelRecord
+from apps.retrieval.prme.documents import LabelRecord
+from apps.retrieval.prme.exceptions import ForeignLabel, UnknownLabelledNode
+from apps.retrieval.prme.labels import check_labels
 from apps.retrieval.prme.reading import PrmeReceipt, load_json
 
 _SPOOL_IN_MEMORY = 32 * 1024 * 1024
@@ -133,7 +135,7 @@ def _judged_positions(receipt: PrmeReceipt, records: Sequence[LabelRecord]) -> d
     if not records:
         return {}
     _check_labels(records, receipt)
-    if formula_of(document) != "weighted":
+    if document.formula != "weighted":
         return {}
     return {document.request_id: {c.node_id: index for index, c in enumerate(document.candidates)}}
 
@@ -141,19 +143,12 @@ def _judged_positions(receipt: PrmeReceipt, records: Sequence[LabelRecord]) -> d
 def _check_labels(records: Sequence[LabelRecord], receipt: PrmeReceipt) -> None:
     candidates = {candidate.node_id: candidate for candidate in receipt.document.candidates}
     for record in records:
-        if record.receipt_checksum != receipt.checksum:
-            raise ConflictingIdentity("a label record names other bytes of its receipt")
-        for node_id, label in record.labels.items():
-            _check_label(candidates.get(node_id), label, on_context=record.surface == "context")
-
-
-def _check_label(candidate: Candidate | None, label: bool, *, on_context: bool) -> None:
-    if candidate is None:
-        raise UnknownReference("a label names a node that the receipt did not return")
-    if on_context and not candidate.in_context:
-        raise UnknownReference("a label on the context names a node outside of it")
-    if on_context and label and not candidate.has_content:
-        raise UnknownReference("a positive label on the context names an entry without content")
+        try:
+            check_labels(record, checksum=receipt.checksum, candidates=candidates)
+        except ForeignLabel as foreign:
+            raise ConflictingIdentity(foreign.detail) from None
+        except UnknownLabelledNode as unknown:
+            raise UnknownReference(unknown.detail) from None
 
 
 def _label_set(

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from apps.learning.receipt_set import Formula, ReceiptSet
-from apps.learning.scorer import AffineStep, FloatArray, IndexArray, WeightedScorer
+from apps.learning.scorer import FloatArray, IndexArray, WeightedScorer
 from apps.retrieval.identity import normalise_query
-from apps.retrieval.prme.documents import Adjustment, Candidate, ReceiptDocument, ScoreProvenance
+from apps.retrieval.prme.documents import Adjustment, Candidate, ScoreProvenance
 from apps.retrieval.prme.reading import PrmeReceipt
+from apps.retrieval.steps import AffineStep, CapStep, RoundStep, Step
 
 # PRME compares neither installations nor versions of its scorer before it fits.
 PRME_CONTRACT = "prme"
@@ -36,7 +37,7 @@ class PrmeReceiptColumns:
     def add(self, receipt: PrmeReceipt) -> None:
         """Take what fitting needs from a verified receipt of a request not yet added."""
         document = receipt.document
-        request_id, formula = document.request_id, formula_of(document)
+        request_id, formula = document.request_id, document.formula
         identity = normalise_query(document.query)
         self._facts[request_id] = (receipt.checksum, identity, document.scope_key, formula)
         fitted = document.candidates if formula == "weighted" else ()
@@ -81,13 +82,6 @@ class PrmeReceiptColumns:
         return _weighted_scorer(rows, np.array(weight_rows, dtype=np.int64), list(self._weights), chains)
 
 
-def formula_of(document: ReceiptDocument) -> Formula:
-    """Which formula a receipt's scores replay by; `none` for version 1."""
-    if document.schema_version == 1:
-        return "none"
-    return "rank_fusion" if document.is_rank_fused else "weighted"
-
-
 def _row(candidate: Candidate, provenance: ScoreProvenance, policy: str | None) -> list[float]:
     trace, weights = provenance.trace, provenance.weights
     relevance = trace.semantic_similarity + trace.lexical_relevance
@@ -124,26 +118,24 @@ def _weighted_scorer(
     rows: FloatArray, weight_row: IndexArray, weights: Sequence[tuple[float, ...]], chains: Sequence[Chain]
 ) -> WeightedScorer:
     ones, zeros, num = np.ones(len(rows)), np.zeros(len(rows)), len(rows)
-    before = [
+    steps: list[Step | None] = [
         AffineStep.of(rows[:, _EPISTEMIC], zeros),
         AffineStep.of(ones, rows[:, _BONUS]),
         AffineStep.of(rows[:, _NODE_TYPE], zeros),
+        CapStep.of(rows[:, _CAP].copy()),
+        RoundStep(None),
     ]
-    after = []
     for level in range(max(map(len, chains), default=0)):
         scale, shift = np.ones(num), np.zeros(num)
         for index, chain in enumerate(chains):
             if level < len(chain):
                 scale[index], shift[index] = chain[level]
-        after.append(AffineStep.of(scale, shift))
-    cap = rows[:, _CAP].copy()
+        steps.append(AffineStep.of(scale, shift))
     return WeightedScorer(
         features=np.ascontiguousarray(rows[:, _FEATURES].T),
         weights=np.array(weights, dtype=np.float64).reshape(-1, 6),
         weight_row=weight_row,
-        before=tuple(step for step in before if step is not None),
-        cap=None if np.isposinf(cap).all() else cap,
-        after=tuple(step for step in after if step is not None),
+        steps=tuple(step for step in steps if step is not None),
     )
 
 

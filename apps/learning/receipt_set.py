@@ -26,7 +26,7 @@ class ReceiptSet:
     formulas          formula that scored each receipt; `none` cannot be replayed
     contracts         scorer contract of each receipt; receipts of two contracts are not mixed
     offsets           (r + 1,) candidates of receipt i are rows offsets[i]:offsets[i + 1]
-    recorded          (n,) scores as returned
+    recorded          (n,) scores as returned; of a native receipt, as its base weights alone would have returned
     tie_group         (n,) sorts before the score (a reranked prefix is 0, the rest 1)
     tie_path          (n,) descending after the score; 0 where the ranking policy ignores it
     id_rank           (n,) ascending after that: rank of the node id in its pool

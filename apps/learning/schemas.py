@@ -50,6 +50,10 @@ class RankingMultipliers(StrictModel):
         """From an array (6,) in the order of FEATURES."""
         return cls(**dict(zip(FEATURES, values.tolist(), strict=True)))
 
+    def values(self) -> list[float]:
+        """Six numbers in the order of FEATURES."""
+        return [getattr(self, name) for name in FEATURES]
+
 
 class LearningConfig(StrictModel):
     """Settings of an offline evaluation."""
@@ -140,8 +144,8 @@ class LabelPlan(StrictModel):
 EvaluationDecision = Literal["insufficient_data", "no_improvement", "improved_on_observed_candidates"]
 
 
-class EvaluationReport(StrictModel):
-    """Result of an offline evaluation; it changes nothing."""
+class EvaluationSummary(StrictModel):
+    """An offline evaluation without what grows with the data."""
 
     schema_version: Literal[1] = 1
     algorithm: Literal["pairwise_weight_multipliers_v1"] = ALGORITHM
@@ -153,8 +157,6 @@ class EvaluationReport(StrictModel):
     config: LearningConfig
     input_checksum: Sha256
     manifest_sha256: Sha256
-    feedback_ids: tuple[str, ...]
-    receipt_checksums: dict[str, Sha256]
     multipliers: RankingMultipliers
     decision: EvaluationDecision
     training_loss_before: float | None = None
@@ -170,7 +172,6 @@ class EvaluationReport(StrictModel):
     label_plan: LabelPlan
     coverage: dict[str, int]
     exclusions: dict[str, int]
-    queries: tuple[QueryResult, ...] = ()
     limitations: tuple[str, ...] = (
         "Candidates, features, reranked prefix and session lineage are those observed; nothing is retrieved"
         " again.",
@@ -178,6 +179,14 @@ class EvaluationReport(StrictModel):
         "Repeated queries are one group; paraphrases are one only where a caller names their group.",
         "An improvement here is not enough to activate a profile.",
     )
+
+
+class EvaluationReport(EvaluationSummary):
+    """Result of an offline evaluation; it changes nothing."""
+
+    feedback_ids: tuple[str, ...]
+    receipt_checksums: dict[str, Sha256]
+    queries: tuple[QueryResult, ...] = ()
 
 
 class EvaluationEvidence(BaseModel):
@@ -258,8 +267,8 @@ FailedGate = Literal[
 ]
 
 
-class HoldoutReport(StrictModel):
-    """Result of a full-retrieval holdout; it changes nothing."""
+class HoldoutSummary(StrictModel):
+    """A full-retrieval holdout without what grows with the data."""
 
     schema_version: Literal[1] = 1
     algorithm: Literal["paired_full_retrieval_v1"] = "paired_full_retrieval_v1"
@@ -272,7 +281,6 @@ class HoldoutReport(StrictModel):
     memory_artifact_sha256: Sha256
     input_checksum: Sha256
     manifest_sha256: Sha256
-    receipt_checksums: dict[str, Sha256]
     feature_identity: dict[str, Any]
     feature_identity_sha256: Sha256
     base_scoring: dict[str, Any]
@@ -297,11 +305,17 @@ class HoldoutReport(StrictModel):
     power: Power
     slices: tuple[SliceResult, ...]
     coverage: dict[str, int]
-    trials: tuple[HoldoutTrial, ...]
-    queries: tuple[HoldoutQueryResult, ...]
     limitations: tuple[str, ...] = (
         "What is relevant is supplied with the trials and not inferred from what was shown.",
         "Pair checks bind both arms to one request; that no write came between them is shown by the digest"
         " of the memory, which for imported pairs is the caller's word.",
         "A positive holdout speaks of retrieval under these features, not of the quality of answers.",
     )
+
+
+class HoldoutReport(HoldoutSummary):
+    """Result of a full-retrieval holdout; it changes nothing."""
+
+    receipt_checksums: dict[str, Sha256]
+    trials: tuple[HoldoutTrial, ...]
+    queries: tuple[HoldoutQueryResult, ...]

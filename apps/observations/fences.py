@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.db import connection
 
+from apps.core.db import cursors
 from apps.core.db.locks import NoTransaction
 from apps.observations.constants import SPACE
 
@@ -28,11 +29,11 @@ def fence(workspace_id: UUID | None = None) -> None:
 def pass_fence(workspace_id: UUID) -> None:
     """As a writer: wait for a fence that is being put up, and keep others off until the transaction ends."""
     _require_transaction()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_advisory_xact_lock_shared(%s, hashtext(%s)), pg_advisory_xact_lock_shared(%s, hashtext(%s))",
-            [SPACE, ALL, SPACE, str(workspace_id)],
-        )
+    cursors.run(
+        "SELECT pg_advisory_xact_lock_shared(%s, hashtext(%s)), pg_advisory_xact_lock_shared(%s, hashtext(%s))",
+        [SPACE, ALL, SPACE, str(workspace_id)],
+        binary=False,  # void has no binary form that the driver reads
+    )
 
 
 def _require_transaction() -> None:

@@ -3,15 +3,14 @@
 The cache only decides whether a write is tried. The write itself reads everything again, behind the fence.
 """
 
-import json
 import threading
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection
 
+from apps.core.db import cursors
 from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.sessions import principal_session
 from apps.observations.circuit import monotonic
@@ -65,10 +64,9 @@ class Standing:
 
 def read_standing() -> Standing:
     """As the database says now, of the session's principal; one read."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT * FROM observations_admission()")
-        policy_id, generation, document, killed, gate_open, *own, erased = cursor.fetchone()
-    stored = json.loads(document) if isinstance(document, str) else document
+    found = cursors.run("SELECT * FROM observations_admission()").fetchone()
+    assert found is not None, "the function returns one row"
+    policy_id, generation, stored, killed, gate_open, *own, erased = found
     journal = Journal(policy_id, generation or 0, collecting(stored or {"mode": "off"}), killed, gate_open)
     enrolled = Enrolled(*own) if own[0] else None
     return Standing(journal, enrolled, erased)

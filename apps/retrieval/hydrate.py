@@ -6,13 +6,18 @@ from uuid import UUID
 
 _DISPLAY = """
 SELECT n.id, n.label, n.body, n.scope, p.slug, p.url, p.state, coalesce(p.labels, '{}')::text[], p.milestone,
-       p.assignee
+       p.assignee, n.pinned,
+       n.kind = 'episodic' AND n.subkind IN ('preference', 'decision', 'pattern') AND n.durability > 0
+         AND (n.asserted_by = 2 OR n.pinned) AND n.confidence >= 0.3
 FROM graph_node n LEFT JOIN graph_passage p ON p.node_id = n.id WHERE n.id = ANY(%(ids)s)
 """
 
 
 class Display(NamedTuple):
-    """What an answer shows of a node beside what scoring knew of it."""
+    """What an answer shows of a node beside what scoring knew of it.
+
+    standing: an instruction of its owner that holds beyond one conversation, by the owner's own word or pinned.
+    """
 
     id: UUID
     title: str
@@ -24,6 +29,8 @@ class Display(NamedTuple):
     labels: list[str]
     milestone: str | None
     assignee: str | None
+    pinned: bool
+    standing: bool
 
 
 def hydrate(cursor: Any, node_ids: Sequence[UUID]) -> dict[UUID, Display]:

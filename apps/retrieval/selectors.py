@@ -10,6 +10,9 @@ from django.db.models import F, QuerySet
 from apps.core import clock
 from apps.core.db.sessions import current_principal
 from apps.core.pages import KeysetPage
+from apps.retrieval.candidates import statistics
+from apps.retrieval.candidates.filters import Restriction
+from apps.retrieval.candidates.run import session_cursor
 from apps.retrieval.exceptions import CorruptReceipt, UnknownReceipt
 from apps.retrieval.models import Receipt
 from apps.retrieval.receipts import arrays, writing
@@ -72,34 +75,83 @@ def _read(receipt_id: UUID) -> StoredReceipt:
 
 def _agree(row: Receipt, receipt: ReceiptDocument) -> bool:
     """Whether the arrays beside the document say what it says."""
-    said = arrays.arrays_of(receipt.model_dump(include={"candidates", "weights"}))
+    said = arrays.arrays_of(receipt.model_dump(include={"schema_version", "candidates", "weights"}))
     return all(getattr(row, name) == getattr(said, name) for name in said.__slots__)
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A candidate of a receipt, as far as it can be judged or cited. `position` is its place, from 0."""
+
+    position: int
+    in_context: bool
+    has_content: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeableReceipt:
+    """A verified receipt, as judgments and citations bind to it."""
+
+    id: UUID
+    checksum: str
+    context_sha256: str | None
+    entries: dict[UUID, Entry]
+
+
+def judgeable_receipt(receipt_id: UUID) -> JudgeableReceipt:
+    """What of a receipt of the caller can be judged. Raises UnknownReceipt, CorruptReceipt."""
+    found = stored_receipt(receipt_id)
+    entries = {
+        UUID(candidate.node_id): Entry(position, candidate.in_context, candidate.has_content)
+        for position, candidate in enumerate(found.receipt.candidates)
+    }
+    return JudgeableReceipt(found.id, found.checksum, found.receipt.context_sha256, entries)
+
+
+def corpus_digest() -> str:
+    """Names the state of what the session's principal can find now; receipts record the same."""
+    owner = current_principal()
+    owners = [owner.principal_id, owner.shared_principal_id or owner.principal_id]
+    visible = Restriction(tuple(dict.fromkeys(owners)), ())
+    return statistics.read(session_cursor(), visible, None).digest()
+
+
 def receipts_page(query: ReceiptsQuery) -> dict[str, Any]:
-    """A page of the caller's receipts, newest first."""
+    """A page of the caller's native receipts, newest first."""
+    query.check_form()
     owner = current_principal().principal_id
-    rows: QuerySet[Receipt] = Receipt.objects.filter(principal_id=owner)
-    if query.since is not None:
-        rows = rows.filter(recorded_at__gte=query.since)
-    if query.until is not None:
-        rows = rows.filter(recorded_at__lt=query.until)
-    if query.profile is not None:
-        rows = rows.filter(profile_status=query.profile)
+    rows: QuerySet[Receipt] = Receipt.objects.filter(principal_id=owner, **_narrowed(query))
     page = KeysetPage.of(
         rows.only(*LISTED).annotate(num_candidates=F("node_ids__len")),
         limit=query.limit,
         cursor=query.cursor,
         owner=owner,
         listing="receipts",
-        filters=query.model_dump(mode="json", include={"since", "until", "profile"}),
+        filters=query.filters,
     )
     return {"receipts": [_listed(row) for row in page.items], "next_cursor": page.next_cursor}
+
+
+def _narrowed(query: ReceiptsQuery) -> dict[str, Any]:
+    given = {
+        "recorded_at__gte": query.since,
+        "recorded_at__lt": query.until,
+        "formula": query.formula,
+        "scopes": sorted(set(query.scope)) or None,
+        "query_identity": query.query_identity,
+        "profile_status": query.profile,
+        "profile_id": query.profile_id,
+        "mode": query.mode,
+        "trace_id": query.trace_id,
+    }
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _listed(row: Any) -> dict[str, Any]:
     return {
         "receipt_id": str(row.id),
+        "form": "native",
+        "request_id": None,
         "timestamp": clock.iso(row.recorded_at),
         "mode": row.mode,
         "query": {"trace_id": _text(row.trace_id), "identity": row.query_identity},

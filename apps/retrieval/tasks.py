@@ -1,4 +1,4 @@
-"""Upkeep of receipts: that what was stored still gives its own scores."""
+"""Upkeep of receipts: that what was stored still gives its own scores, and that what was imported goes in time."""
 
 from collections import Counter, defaultdict
 from datetime import timedelta
@@ -7,8 +7,9 @@ from uuid import UUID
 from django.db import connection
 
 from apps.core.db.sessions import UnknownPrincipal, maintenance_session, principal_session
-from apps.operations import alarms, samples
-from apps.operations.tasks_base import daily, task
+from apps.operations import alarms, expiry, samples
+from apps.operations.tasks_base import daily, every, task
+from apps.retrieval import retention
 from apps.retrieval.exceptions import CorruptReceipt, UnknownReceipt
 from apps.retrieval.selectors import stored_receipt
 
@@ -35,6 +36,18 @@ def replay_sample() -> dict[str, int]:
         drifted[workspace] += failed
     _tell(replayed, drifted)
     return {"replayed": replayed.total(), "drifted": drifted.total()}
+
+
+@task(
+    name="retrieval.expire_imported",
+    schedule=every(hours=1),
+    lease=timedelta(minutes=15),
+    soft_limit=timedelta(minutes=12),
+    misfire="run_once",
+)
+def expire_imported() -> dict[str, int]:
+    """Delete imported receipts past their time, with the label records that name them."""
+    return expiry.drain(retention.IMPORTED).counts
 
 
 def _draw(size: int) -> dict[tuple[UUID, UUID], list[UUID]]:

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from apps.retrieval.packing import Format, Guidance, Ordering, Reason, Representation, Tier
 from apps.traces.schemas import (
     ActivationShown,
     EdgeShown,
@@ -57,10 +58,37 @@ class ResultRow(Marked):
     event_at: str | None = None
     updated_at: str
     version_status: Literal["latest", "superseded"] | None = None
-    epistemic: str | None = None
+    epistemic: str | None = Field(None, description="What the row is, where all were asked for.")
+    withdrawn: Literal["archived", "superseded"] | None = Field(
+        None, description="Only where all were asked for."
+    )
     features: dict[str, float] | None = None
     same_entity: SameEntity | None = None
     observation_id: str | None = Field(None, description="Where the journal keeps a record of this search.")
+
+
+class HintRow(BaseModel):
+    """A row of another scope. It is no source of the trace; fetch it by its id to use it."""
+
+    node_id: str
+    scope: str
+    rank: int = Field(description="Among the hints.")
+    score: float = Field(description="Comparable with the scores of the rows.")
+    kind: str
+    subkind: str | None = None
+    type: str | None = None
+    title: str
+    content: str
+    content_truncated: Literal[True] | None = None
+    path: str | None = None
+    url: str | None = None
+    labels: list[str] | None = None
+    state: str | None = None
+    event_at: str | None = None
+    updated_at: str
+    version_status: Literal["latest", "superseded"] | None = None
+    epistemic: str | None = None
+    withdrawn: Literal["archived", "superseded"] | None = None
 
 
 class GraphResultRow(Marked):
@@ -93,6 +121,46 @@ class ObservationMeta(BaseModel):
     persistence: Literal["durable"] = Field(alias="retrieval/persistence")
 
 
+class ProfileUsed(BaseModel):
+    """What the active ranking profile of the request's scope set did. `reason` says why it did not apply."""
+
+    id: str | None
+    status: Literal["none", "applied", "inapplicable", "request_override"]
+    reason: Literal["scorer_contract", "formula", "scoring_policy", "expired"] | None
+
+
+class ContextEntry(BaseModel):
+    number: int = Field(description="As the text names it.")
+    node_id: str
+    tier: Tier
+    representation: Representation
+    token_cost: int
+    has_content: bool = Field(
+        description="Whether the text carries this source's words, which then are whole."
+    )
+
+
+class LeftOutOfContext(BaseModel):
+    node_id: str
+    reason: Reason
+
+
+class PackedContextShown(BaseModel):
+    """The rows as one text. Sources stand in it whole, as references, or not at all."""
+
+    text: str = Field(description="Empty where nothing fitted.")
+    sha256: str = Field(description="Of the text's UTF-8 bytes; the receipt keeps it.")
+    token_budget: int
+    used_tokens: int
+    tokenizer: str
+    packing: str
+    ordering: Ordering
+    format: Format
+    guidance: Guidance
+    entries: list[ContextEntry]
+    left_out: list[LeftOutOfContext]
+
+
 class SearchAnswer(BaseModel):
     """Without `trace_id` the call was not recorded, and `memory_error` says why; the rows are there all the same."""
 
@@ -111,7 +179,15 @@ class SearchAnswer(BaseModel):
     results: list[ResultRow]
     graph_results: list[GraphResultRow] | None = None
     graph_truncated: bool | None = None
-    rerank_applied: bool | None = None
+    cross_scope_hints: list[HintRow] | None = None
+    rerank_applied: bool | None = Field(
+        None, description="Whether an installed reranker scored the first rows."
+    )
+    extension_errors: dict[str, str] | None = Field(
+        None,
+        description="Why a reranker, a query analysis or the hints did not answer; the rows stand without.",
+    )
+    profile: ProfileUsed | None = None
     channels: list[dict[str, Any]] | None = None
     excluded: dict[str, int] | None = None
     surfaces: list[dict[str, Any]] | None = None
@@ -119,3 +195,4 @@ class SearchAnswer(BaseModel):
     not_found: list[str] | None = None
     why_empty: WhyEmpty | None = None
     meta: ObservationMeta | None = Field(None, alias="_meta")
+    context: PackedContextShown | None = None

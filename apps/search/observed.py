@@ -11,10 +11,14 @@ from apps.observations.admission import Served, Ticket, admit
 from apps.observations.events import Answered, RankedHit, content_hash, event_of
 from apps.observations.exceptions import NotStored
 from apps.observations.services import records
+from apps.search import hints
 from apps.search.found import Found
 from apps.search.rows import ShownRow
 from apps.search.schemas import SearchRequest
 from apps.sources.identity import MEMORY_REPO
+
+TEXTS = (("results", "content"), hints.TEXTS)
+"""Where the texts of an answer are that its budget may cut."""
 
 OBSERVATION_ID = "retrieval/observation_id"
 PERSISTENCE = "retrieval/persistence"
@@ -36,7 +40,7 @@ def observed(
     """The answer with the journal's fields, its record committed; None where it is to go out without them."""
     marked = document | {"results": [row | {"observation_id": str(ticket.id)} for row in document["results"]]}
     try:
-        fitted = fit_budget(marked, budget=SEARCH_BUDGET, reserve=RESERVED)
+        fitted = fit_budget(marked, budget=SEARCH_BUDGET, texts=TEXTS, reserve=RESERVED)
         meta = {OBSERVATION_ID: str(ticket.id), PERSISTENCE: "durable"}
         whole = fitted.document | {"_meta": meta}
         answer = Fitted(whole, render_json(whole), fitted.cap)
@@ -62,14 +66,13 @@ class Asked:
     def answered(self, body: bytes) -> Answered:
         found = self._found
         omitted = found.retrieval.omitted if found.retrieval else 0
-        profile = found.settings.get("profile", {}).get("id")
         return Answered(
             query=self._request.query,
             ranked=_ranked(found.rows),
             available=len(found.rows) + omitted,
             body=body,
             trace_id=self._trace_id,
-            ranking_profile_id=UUID(profile) if profile else None,
+            ranking_profile_id=found.profile.id,
         )
 
 

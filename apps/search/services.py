@@ -11,18 +11,22 @@ from datetime import datetime
 from typing import Any
 
 import structlog
+from django.db import DatabaseError
 
 from apps.core import clock
 from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.sessions import principal_session
 from apps.core.ids import uuid7
 from apps.core.text import SEARCH_BUDGET, Fitted, fit_budget
+from apps.learning.alerts import tell_inapplicable
+from apps.retrieval.packing import PackedContext
 from apps.retrieval.receipts.document import NewReceipt, ProfileUse
 from apps.retrieval.services import save_receipt
 from apps.search import live
+from apps.search.context import context_shown, pack_found
 from apps.search.found import Found, find
-from apps.search.metrics import SEARCHES
-from apps.search.observed import Asked, observed, ticket_for
+from apps.search.metrics import PROFILES, SEARCHES
+from apps.search.observed import TEXTS, Asked, observed, ticket_for
 from apps.search.rows import returned
 from apps.search.schemas import SearchRequest
 from apps.traces.api_base import retried
@@ -64,18 +68,41 @@ def search(*, caller: PrincipalIdentity, request: SearchRequest, verified: bool 
     retrieved = found = find(caller, request, at=at)
     if request.include_content and request.mode == "search":
         found = replace(found, rows=live.inlined(found.rows))
-    outcome = _record(caller, request, found, started)
+    context = pack_found(request, found)
+    outcome = _record(caller, request, found, context, started)
     SEARCHES.labels(request.mode, outcome.error or outcome.status).inc()
+    _tell_of_profile(caller, request, found.profile)
     ticket = ticket_for(caller, request, verified=verified, traced=outcome.saved is not None)
     document = _document(request, found, outcome)
+    if context is not None:
+        document["context"] = context_shown(context)
     if ticket is not None and outcome.saved is not None:
         answer = observed(ticket, caller, document, Asked(request, retrieved, outcome.saved.id))
         if answer is not None:
             return answer
-    return fit_budget(document, budget=SEARCH_BUDGET, whole_first=request.mode == "fetch")
+    return fit_budget(document, budget=SEARCH_BUDGET, texts=TEXTS, whole_first=request.mode == "fetch")
 
 
-def _record(caller: PrincipalIdentity, request: SearchRequest, found: Found, started: float) -> Outcome:
+def _tell_of_profile(caller: PrincipalIdentity, request: SearchRequest, use: ProfileUse) -> None:
+    """Count how searches are ranked; an active profile that does not apply needs a human."""
+    if request.mode != "search":
+        return
+    PROFILES.labels(use.status, use.reason or "").inc()
+    if use.status == "inapplicable" and use.id is not None:
+        try:
+            tell_inapplicable(caller.workspace_id, use.id, use.reason or "")
+        except DatabaseError:
+            # The rows are found and recorded; the next search tells again.
+            log.error("alarm of a profile not raised")
+
+
+def _record(
+    caller: PrincipalIdentity,
+    request: SearchRequest,
+    found: Found,
+    context: PackedContext | None,
+    started: float,
+) -> Outcome:
     if found.partial:
         return Outcome(error=RETRIEVAL_INCOMPLETE)
     try:
@@ -83,7 +110,7 @@ def _record(caller: PrincipalIdentity, request: SearchRequest, found: Found, sta
         if recording.unresolved:
             return Outcome(recording=recording, error=ALL_UNRESOLVED)
         now = clock.now()
-        receipt = _receipt(found, request, now)
+        receipt = _receipt(found, context, now)
         new = NewTrace(
             mode=request.mode,
             query=request.query if request.mode == "search" else None,
@@ -95,6 +122,8 @@ def _record(caller: PrincipalIdentity, request: SearchRequest, found: Found, sta
             latency_ms=round((time.perf_counter() - started) * 1000),
             id=receipt.trace_id if receipt and receipt.trace_id else uuid7(),
             retrieval_receipt_id=receipt.id if receipt else None,
+            profile_id=found.profile.id if found.profile.status == "applied" else None,
+            context_tokens=context.used_tokens if context else None,
         )
         return Outcome(_save(caller, new, receipt), recording)
     except SaveFailed:
@@ -105,13 +134,17 @@ def _record(caller: PrincipalIdentity, request: SearchRequest, found: Found, sta
     return Outcome(error=SAVE_FAILED)
 
 
-def _receipt(found: Found, request: SearchRequest, now: datetime) -> NewReceipt | None:
+def _receipt(found: Found, context: PackedContext | None, now: datetime) -> NewReceipt | None:
     """The receipt of a ranked answer; scans and fetches score nothing."""
     if found.retrieval is None or found.asked is None:
         return None
-    used = ProfileUse(status="request_override" if request.ranking_multipliers else "none")
     return NewReceipt(
-        request=found.asked, retrieval=found.retrieval, recorded_at=now, trace_id=uuid7(), profile=used
+        request=found.asked,
+        retrieval=found.retrieval,
+        recorded_at=now,
+        trace_id=uuid7(),
+        profile=found.profile,
+        context=context,
     )
 
 

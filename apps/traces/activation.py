@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
-
 from apps.core import clock
+from apps.core.db import cursors
 from apps.traces.decay import decay, decay_sql
 from apps.traces.models import Activation
 from apps.traces.policy import MemoryPolicy
@@ -84,10 +83,7 @@ def lock_activation(
     source_ids: Sequence[str], *, as_of: datetime, half_life_s: float
 ) -> dict[str, ActivationView]:
     """The same, with the rows kept from other writers until the transaction ends, in the order of all writers."""
-    # Not through the ORM, which would take longer to write this than the database to run it.
-    with connection.cursor() as cursor:
-        cursor.execute(_LOCK, [list(source_ids)])
-        rows = cursor.fetchall()
+    rows = cursors.run(_LOCK, [list(source_ids)]).fetchall()
     return _views(rows, source_ids, as_of, half_life_s)
 
 

@@ -5,7 +5,7 @@ activation rows by ascending source id, strength rows by ascending edge key. The
 no deadlock.
 """
 
-from django.db import connection
+from apps.core.db import cursors
 
 POLICY = "pg_advisory_xact_lock(1836085100, 0)"
 POLICY_SHARED = "pg_advisory_xact_lock_shared(1836085100, 0)"
@@ -14,11 +14,9 @@ POLICY_SHARED = "pg_advisory_xact_lock_shared(1836085100, 0)"
 
 def share_policy() -> None:
     """Taken before a trace is saved: the policy that it reads next stays in effect until it is committed."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {POLICY_SHARED}")
+    cursors.run(f"SELECT {POLICY_SHARED}")
 
 
 def hold_policy() -> None:
     """Taken before a policy is published: no writer of activation or credits is under way, none begins."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {POLICY}")
+    cursors.run(f"SELECT {POLICY}")

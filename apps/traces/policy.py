@@ -1,6 +1,7 @@
 """The stored policy of kind `memory`: how interest decays and grows, and how long things are kept."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, cast
 from uuid import UUID
 
@@ -86,7 +87,12 @@ class PolicyInEffect:
 
 def policy_in_effect(workspace_id: UUID) -> PolicyInEffect:
     """One indexed read: the workspace's own, else the default."""
-    return _of(policies.current_policy(workspace_id, KIND))
+    return _kept(policies.current_policy_id(workspace_id, KIND))
+
+
+@lru_cache(maxsize=1024)
+def _kept(policy_id: UUID) -> PolicyInEffect:
+    return policy_of(policy_id)
 
 
 def policy_of(policy_id: UUID) -> PolicyInEffect:

@@ -8,6 +8,7 @@ from .database import *
 from .logging import *
 from .observations import *
 from .operations import *
+from .retrieval import *
 from .security import *
 from .static import *
 from .unfold import *

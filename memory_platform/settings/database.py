@@ -9,6 +9,9 @@ from memory_platform.environment import environment
 
 env = environment()
 
+PREPARE_AFTER = 5
+"""Runs of a statement on a connection after which it is prepared there."""
+
 
 def login(url: str, *, pooled: bool) -> dict[str, Any]:
     """Django's settings of one connection URL."""
@@ -18,6 +21,7 @@ def login(url: str, *, pooled: bool) -> dict[str, Any]:
         for key, value in parts.items()
         if key not in {"user", "password", "host", "port", "dbname"}
     }
+    options["prepare_threshold"] = PREPARE_AFTER if env.database_prepared_statements else None
     if pooled:
         options["pool"] = {
             "min_size": env.database_pool_min,

@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 import pytest
-from django.db import connection
 
 from apps.core import clock
+from apps.core.db import cursors
 from apps.core.db.sessions import SessionError, principal_session, staff_session
 from apps.core.models import AuditEntry, StoredPolicy
 from apps.core.policies import (
@@ -33,6 +33,7 @@ from apps.core.problems import (
 from apps.core.schemas import StrictModel
 from tests.support.factories import make_staff, make_superuser, make_world
 from tests.support.policies import DEFAULT, NAME, Trial, publish, publish_within, trial_kind
+from tests.support.statements import sent
 
 pytestmark = pytest.mark.django_db
 
@@ -85,15 +86,14 @@ def test_a_version_for_later_waits_and_then_rules(admin_connection):
     publish(manager, world.workspace, {"half_life_s": 90.0}, effective_from=later + timedelta(microseconds=1))
 
 
-def test_one_statement_and_one_index_answer_which_version_rules(django_assert_num_queries):
+def test_one_statement_and_one_index_answer_which_version_rules():
     world = make_world()
     with principal_session(world.principal):
-        with django_assert_num_queries(1) as captured:
+        with sent() as statements:
             current_policy(world.workspace.pk, NAME)
-        with connection.cursor() as cursor:
-            cursor.execute("SET LOCAL enable_seqscan = off")
-            cursor.execute("EXPLAIN " + captured.captured_queries[0]["sql"])
-            plan = "\n".join(line for (line,) in cursor.fetchall())
+        ((sql, values),) = statements
+        cursors.run("SET LOCAL enable_seqscan = off")
+        plan = "\n".join(line for (line,) in cursors.run("EXPLAIN " + sql, values, binary=False))
     assert plan.count("Index Scan using core_storedpolicy_") == 2
     assert "Seq Scan" not in plan
 

@@ -5,8 +5,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import OperationalError, connection
-from django.test.utils import CaptureQueriesContext
+from django.db import OperationalError
 
 from apps.core.ids import uuid7
 from apps.observations.services import feedback as service
@@ -100,21 +99,21 @@ MALFORMED = [
 @pytest.mark.parametrize("more", MALFORMED, ids=str)
 def test_malformed_calls_are_decided_before_any_statement_on_the_journal(api: Api, more) -> None:
     whole = {"observation_id": str(uuid7()), "hit_id": str(HIT), "helpful": True}
-    with CaptureQueriesContext(connection) as queries:
+    with journal.statements() as asked:
         answer = api.post(ADDRESS, whole | more if more else {})
     assert answer.status_code == 400
     problem = answer.json()
     assert (problem["code"], problem["recorded"]) == ("invalid_observation_feedback", False)
     assert problem["reason"]
-    assert not any("observations_" in query["sql"] for query in queries.captured_queries)
+    assert not any("observations_" in statement for statement in asked)
 
 
 def test_stored_feedback_is_one_statement(on: World, api: Api, owner_connection) -> None:
     key = record(owner_connection, on.principal)
     give(api, key)
-    with CaptureQueriesContext(connection) as queries:
+    with journal.statements() as asked:
         give(api, key)
-    assert sum("observations_" in query["sql"] for query in queries.captured_queries) == 1
+    assert sum("observations_" in statement for statement in asked) == 1
 
 
 def test_without_admission_now_there_is_no_feedback(on: World, api: Api, owner_connection, settings) -> None:

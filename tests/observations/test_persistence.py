@@ -13,7 +13,6 @@ import psycopg
 import pytest
 import structlog
 from django.db import OperationalError, connection
-from django.test.utils import CaptureQueriesContext
 from prometheus_client import REGISTRY
 
 from apps.core.db.identity import PrincipalIdentity
@@ -104,9 +103,9 @@ def test_locked_journal_costs_three_searches_and_then_nothing(
         blocker.execute("LOCK TABLE observations_observation IN ACCESS EXCLUSIVE MODE")
         for _ in range(3):
             assert not fields_in(ask(library.principal))
-        with CaptureQueriesContext(connection) as queries:
+        with journal.statements() as asked:
             assert not fields_in(ask(library.principal))
-        assert not any("observations_" in query["sql"] for query in queries.captured_queries)
+        assert not any("observations_" in statement for statement in asked)
         blocker.rollback()
     assert not fields_in(ask(library.principal))
     clock[0] += circuits.REST_SECONDS
@@ -115,11 +114,10 @@ def test_locked_journal_costs_three_searches_and_then_nothing(
 
 
 def test_writes_wait_for_locks_and_statements_no_longer_than_promised(on: World) -> None:
-    with CaptureQueriesContext(connection) as queries:
-        assert records.store(caller=on.principal, event=event(on.principal))
-    (opening,) = [
-        q["sql"] for q in queries.captured_queries if "lock_timeout" in q["sql"] and "role" in q["sql"]
-    ][-1:]
+    found = event(on.principal)
+    with journal.statements() as asked:
+        assert records.store(caller=on.principal, event=found)
+    (opening,) = [statement for statement in asked if "lock_timeout" in statement]
     assert "'100ms'" in opening
     assert "'250ms'" in opening
 

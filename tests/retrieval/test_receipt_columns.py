@@ -1,15 +1,24 @@
 """Receipts as columns: loaded from arrays alone, and the same scores to the last bit."""
 
 import json
+import random
 from uuid import UUID
 
+import numpy as np
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from apps.core.db.sessions import principal_session
 from apps.graph.services import PassageItem
-from apps.retrieval.policy import ScoringPolicy, unstored
-from apps.retrieval.receipts.columns import load_columns
+from apps.retrieval.exceptions import CorruptReceipt
+from apps.retrieval.policy import FEATURES, ScoringPolicy, unstored
+from apps.retrieval.receipts.columns import KINDS, load_columns, steps_of
 from apps.retrieval.receipts.replay import replay
+from apps.retrieval.schemas import Adjustment, Features, Raw
+from apps.retrieval.scoring import score_of
+from apps.retrieval.services.receipts import _values
+from apps.retrieval.steps import weighted_sums
 from tests.retrieval.test_receipts import TEXTS, keep, stored
 from tests.support import memory
 from tests.support.factories import make_principal, make_world
@@ -60,19 +69,27 @@ def columns(principal, ids):
 
 def test_columns_replay_as_the_documents_do(me, kept) -> None:
     found = columns(me, kept)
-    assert list(found.ids) == sorted(kept[:-1])
+    assert list(found.ids) == sorted(kept)
+    assert found.formulas[found.ids.index(kept[-1])] == "rank_fusion"
     assert found.replayed().tolist() == found.scores.tolist()
-    assert "session_decay" in found.step_kinds
+    assert KINDS.index("session_decay") in found.step_kinds
     for index, receipt_id in enumerate(found.ids):
         receipt = stored(me, receipt_id).receipt
         rows = slice(found.offsets[index], found.offsets[index + 1])
-        assert found.replayed()[rows].tolist() == list(replay(receipt).scores)
-        assert found.node_ids[rows] == tuple(UUID(c.node_id) for c in receipt.candidates)
-        assert [tuple(each) for each in found.features[rows].tolist()] == [
-            c.features for c in receipt.candidates
-        ]
         assert found.scopes[index] == receipt.request.scopes
         assert found.query_identities[index] == receipt.request.query_identity
+        if receipt.policy.formula == "rank_fusion":
+            assert rows.start == rows.stop
+            continue
+        assert found.replayed()[rows].tolist() == list(replay(receipt).scores)
+        assert ids_of(found.node_ids[rows]) == [UUID(c.node_id) for c in receipt.candidates]
+        assert [tuple(each) for each in found.features[:, rows].T.tolist()] == [
+            c.features for c in receipt.candidates
+        ]
+
+
+def ids_of(halves):
+    return [UUID(int=(high << 64) | low) for high, low in halves.tolist()]
 
 
 def test_base_weights_are_apart_from_what_was_applied(me, kept) -> None:
@@ -80,11 +97,97 @@ def test_base_weights_are_apart_from_what_was_applied(me, kept) -> None:
     documents = [json.loads(stored(me, one).document) for one in found.ids]
     assert found.base.tolist() == [d["weights"][0]["base"] for d in documents]
     assert found.applied.tolist() == [d["weights"][0]["applied"] for d in documents]
+    assert found.multipliers.tolist() == [d["weights"][0]["multipliers"] for d in documents]
     assert found.base[0].tolist() == found.base[1].tolist()
     assert found.applied[0].tolist() != found.applied[1].tolist()
+
+
+def test_batches_give_what_one_statement_gives(me, kept, monkeypatch) -> None:
+    whole = columns(me, kept)
+    monkeypatch.setattr("apps.retrieval.receipts.columns.BATCH", 2)
+    parts = columns(me, [*kept, *kept])
+    for name in whole.__slots__:
+        one, other = getattr(parts, name), getattr(whole, name)
+        assert one == other if isinstance(one, tuple) else np.array_equal(one, other), name
+
+
+def test_one_statement_reads_a_batch(me, kept) -> None:
+    with principal_session(me), CaptureQueriesContext(connection) as through_django:
+        load_columns(kept)
+    assert not through_django.captured_queries
 
 
 def test_unknown_and_foreign_receipts_are_absent(world, me, kept) -> None:
     other = columns(make_principal(world.workspace), kept)
     assert (other.ids, other.offsets.tolist(), len(other.replayed())) == ((), [0], 0)
     assert columns(me, [UUID(int=5)]).ids == ()
+    assert columns(me, []).ids == ()
+
+
+def swapped(values):
+    values["node_ids"][:2] = values["node_ids"][1::-1]
+
+
+def equal_scores_in_wrong_order(values):
+    values["features"][:6] = values["features"][6:12]
+    values["scores"][0] = values["scores"][1]
+    values["channels"][:2] = [0, 1]
+
+
+SPOILS = {
+    "checksum": lambda values: values.update(checksum="0" * 64),
+    "document": lambda values: values.update(document=values["document"] + " "),
+    "score": lambda values: values["scores"].__setitem__(0, values["scores"][0] + 1e-12),
+    "feature": lambda values: values["features"].__setitem__(1, 0.123),
+    "applied weight": lambda values: values["weights"].__setitem__(12, 0.25),
+    "multiplier": lambda values: values["weights"].__setitem__(6, 2.0),
+    "tie": equal_scores_in_wrong_order,
+    "same scores, swapped": swapped,
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS)
+def test_what_does_not_reproduce_itself_is_refused(me, monkeypatch, spoil) -> None:
+    memory.store(me, *(PassageItem(identity=str(n), text="harbour crane") for n in range(3)))
+    assert columns(me, [keep(me)[1]]).ordered()
+
+    def spoiled(new, document):
+        values = _values(new, document)
+        spoil(values)
+        return values
+
+    monkeypatch.setattr("apps.retrieval.services.receipts._values", spoiled)
+    receipt_id = keep(me)[1]
+    with pytest.raises(CorruptReceipt):
+        columns(me, [receipt_id])
+
+
+def test_steps_in_any_order_are_those_of_the_scalar_formula() -> None:
+    generator = random.Random(3)
+    names = dict(zip(FEATURES, (0.36, 0.36, 0.08, 0.06, 0.07, 0.07), strict=True))
+    features = [[generator.random() for _ in FEATURES] for _ in range(500)]
+    chains = [
+        [
+            Adjustment(generator.choice(KINDS), generator.uniform(0.05, 1.3))
+            for _ in range(generator.choice((0, 0, 1, 2, 3, 5)))
+        ]
+        for _ in features
+    ]
+    expected = [
+        score_of(formula="weighted", applied=names, features=Features(*row), raw=Raw(), adjustments=chain)
+        for row, chain in zip(features, chains, strict=True)
+    ]
+    flat = [(row, KINDS.index(s.kind), s.coefficient) for row, chain in enumerate(chains) for s in chain]
+    rows, kinds, values = (np.array(column) for column in zip(*flat, strict=True))
+    scores = weighted_sums(np.array(features).T.copy(), np.array([list(names.values())]), np.zeros(500, int))
+    steps = steps_of(rows, kinds, values)
+    whole = scores.copy()
+    for step in steps:
+        whole = step.apply(whole)
+    assert whole.tolist() == expected
+    picked = np.array(generator.sample(range(500), 123))
+    part = scores[picked]
+    for step in steps:
+        if (taken := step.take(picked, 500)) is not None:
+            part = taken.apply(part)
+    assert part.tolist() == [expected[index] for index in picked]

@@ -131,10 +131,10 @@ def test_nothing_learned_is_the_unlearned_order_and_a_stranger_changes_nothing(w
 
 
 def test_the_ranked_axis_never_changes_with_memory(me, frozen) -> None:
-    store(me, *CHAIN, thread(7, "billing rollback again"))
-    first = expanded(me, limit=10)
+    store(me, *CHAIN, thread(7, "billing rollback again"), thread(8, "one of billing's many long words"))
+    first = expanded(me, limit=2)
     learn(me, first)
-    plain, with_memory = (expanded(me, limit=10, use_memory=flag, explain=True) for flag in (False, True))
+    plain, with_memory = (expanded(me, limit=2, use_memory=flag, explain=True) for flag in (False, True))
     assert ranked_only(plain) == ranked_only(with_memory)
     assert len(plain["results"]) == 2
     assert all(row["features"] is not None for row in plain["results"])
@@ -147,6 +147,8 @@ def test_two_equal_paths_to_a_page_are_both_saved_and_credited_once(me) -> None:
         wiki("beta-page", "Then delta-page."),
         wiki("gamma-page", "Then delta-page."),
         wiki("delta-page", "End."),
+        thread(7, "billing rollback"),
+        thread(8, "one of billing's many long words"),
     )
     store(me, *pages)
     seen = []

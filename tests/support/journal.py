@@ -8,7 +8,9 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+from apps.core.db import cursors
 from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.sessions import principal_session, staff_session
 from apps.core.ids import uuid7
@@ -167,6 +169,25 @@ def seen(principal: PrincipalIdentity, table: str) -> int:
     with principal_session(principal), connection.cursor() as cursor:
         cursor.execute(f"SELECT count(*) FROM {table}")
         return int(cursor.fetchone()[0])
+
+
+@contextmanager
+def statements() -> Iterator[list[str]]:
+    """Every statement of the block, those of hot paths with their values, too."""
+    found: list[str] = []
+    real = cursors.run
+
+    def run(sql: str, values: Any = None, **more: Any) -> Any:
+        found.append(f"{sql} {values}")
+        return real(sql, values, **more)
+
+    cursors.run = run  # type: ignore[assignment]
+    try:
+        with CaptureQueriesContext(connection) as queries:
+            yield found
+        found += [query["sql"] for query in queries.captured_queries]
+    finally:
+        cursors.run = real
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from apps.learning.bootstrap import Resampling
 from apps.learning.evaluate import EvaluationInputs
 from apps.learning.receipt_set import NO_GRADE, Formula, LabelSet, ReceiptSet, Surface
 from apps.learning.scorer import FEATURES, WeightedScorer
+from apps.retrieval.steps import RoundStep
 
 WEIGHTS = (0.25, 0.2, 0.2, 0.1, 0.1, 0.15)
 
@@ -56,9 +57,7 @@ def _receipts(requests: Sequence[Request]) -> ReceiptSet:
         features=np.array(rows, dtype=np.float64).reshape(-1, len(FEATURES)).T.copy(),
         weights=np.array([WEIGHTS]),
         weight_row=np.zeros(len(rows), dtype=np.int64),
-        before=(),
-        cap=None,
-        after=(),
+        steps=(RoundStep(None),),
     )
     total = sum(sizes)
     return ReceiptSet(

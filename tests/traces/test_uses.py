@@ -3,8 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from django.db import IntegrityError, connection, transaction
-from django.test.utils import CaptureQueriesContext
+from django.db import IntegrityError, transaction
 
 from apps.core import clock
 from apps.core.db.sessions import principal_session
@@ -14,6 +13,7 @@ from apps.traces.activation import read_activation
 from apps.traces.decay import decay
 from apps.traces.models import ActionReceipt, Activation, Trace, Use
 from tests.support.factories import make_principal, make_world
+from tests.support.statements import sent
 from tests.support.traces import LADDER, climb, issue, ranked, save, source_of
 
 pytestmark = pytest.mark.django_db
@@ -188,7 +188,7 @@ def test_a_batch_costs_the_same_number_of_queries_for_one_use_and_for_a_hundred(
         counts = []
         for key, named in (("one", sources[:1]), ("all", sources[1:])):
             uses = [UseEntry(source_id=source, stage="selected") for source in named]
-            with CaptureQueriesContext(connection) as queries:
+            with sent() as statements:
                 record_uses(trace_id=saved.id, idempotency_key=key, uses=uses)
-            counts.append(len(queries))
+            counts.append(len(statements))
         assert counts[0] == counts[1] <= 12

@@ -9,6 +9,8 @@ from django.db import connection
 
 POLICY_SPACE = 0x706F6C69  # poli
 PRINCIPAL_SPACE = 0x6D70726E  # mprn
+POINTER_SPACE = 0x706F696E  # poin
+IMPORT_SPACE = 0x696D7072  # impr
 
 
 class NoTransaction(RuntimeError):
@@ -23,6 +25,16 @@ def lock_policies(kind: str) -> None:
 def lock_principal(principal_id: UUID) -> None:
     """Mutating calls of a principal wait in line."""
     _lock(PRINCIPAL_SPACE, str(principal_id))
+
+
+def lock_pointer(principal_id: UUID, scope_key: str) -> None:
+    """Commands on the pointer to the active profile of a principal and scope set wait in line."""
+    _lock(POINTER_SPACE, f"{principal_id}:{scope_key}")
+
+
+def lock_import(principal_id: UUID) -> None:
+    """Imports into a principal wait in line, however long they are, and keep nobody else waiting."""
+    _lock(IMPORT_SPACE, str(principal_id))
 
 
 def _lock(space: int, name: str) -> None:

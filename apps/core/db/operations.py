@@ -42,14 +42,28 @@ class ApplyRowPolicy(ModelOperation):
     The declaration is written out in the migration, so that a change of policy shows in the diff.
     """
 
-    def __init__(self, app: str, model: str, policy: RowPolicy, *, bind_owner: bool = True) -> None:
+    def __init__(
+        self,
+        app: str,
+        model: str,
+        policy: RowPolicy,
+        *,
+        bind_owner: bool = True,
+        previous: RowPolicy | None = None,
+    ) -> None:
         """`bind_owner=False` leaves out the owner's foreign key: for rows written by the ten thousand, whose
-        owner the policy alone fixes and whose erasure is a rule of its own."""
+        owner the policy alone fixes and whose erasure is a rule of its own.
+
+        `previous` is the policy that a change takes the place of: a reversal brings it back, and the owner's
+        foreign key is left as it is both ways.
+        """
         super().__init__(app, model)
-        self.policy, self.bind_owner = policy, bind_owner
+        self.policy, self.bind_owner, self.previous = policy, bind_owner, previous
 
     def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
-        more = {} if self.bind_owner else {"bind_owner": False}
+        more: dict[str, Any] = {} if self.bind_owner else {"bind_owner": False}
+        if self.previous is not None:
+            more["previous"] = self.previous
         return ("ApplyRowPolicy", [self.app, self.model, self.policy], more)
 
     def database_forwards(
@@ -63,11 +77,14 @@ class ApplyRowPolicy(ModelOperation):
         drop_policies(schema_editor, table)
         run(schema_editor, f'ALTER TABLE "{table}" ENABLE ROW LEVEL SECURITY')
         run(schema_editor, f'ALTER TABLE "{table}" FORCE ROW LEVEL SECURITY')
-        for policy in self.policy.policies(table):
+        self._create(schema_editor, table, self.policy)
+        if self.bind_owner and self.previous is None and isinstance(self.policy, OwnerPolicy):
+            self._bind_owner(schema_editor, table, to_state)
+
+    def _create(self, schema_editor: BaseDatabaseSchemaEditor, table: str, declared: RowPolicy) -> None:
+        for policy in declared.policies(table):
             run(schema_editor, policy.sql(table))
             sign_policy(schema_editor, table, policy.name, policy.digest(table))
-        if self.bind_owner and isinstance(self.policy, OwnerPolicy):
-            self._bind_owner(schema_editor, table, to_state)
 
     def _bind_owner(self, schema_editor: BaseDatabaseSchemaEditor, table: str, state: ProjectState) -> None:
         """The owner exists, and its workspace is the row's: a foreign key over both."""
@@ -90,6 +107,9 @@ class ApplyRowPolicy(ModelOperation):
     ) -> None:
         table = self.table(from_state)
         drop_policies(schema_editor, table)
+        if self.previous is not None:
+            self._create(schema_editor, table, self.previous)
+            return
         run(schema_editor, f'ALTER TABLE "{table}" DROP CONSTRAINT IF EXISTS "{table}_owner_fk"')
         # Row security stays on: without a policy the table is closed, which is the safe side.
 

@@ -15,7 +15,9 @@ from uuid import UUID
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import connection, transaction
+from psycopg import IsolationLevel
 
+from apps.core.db import cursors
 from apps.core.db.identity import (
     Identity,
     MaintenanceIdentity,
@@ -83,8 +85,7 @@ def _take(role: str, values: dict[str, str], limits: Mapping[str, str] | None = 
 
 def _set(values: Mapping[str, str]) -> None:
     calls = ", ".join(["set_config(%s, %s, true)"] * len(values))
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT " + calls, [part for pair in values.items() for part in pair])
+    cursors.run("SELECT " + calls, [part for pair in values.items() for part in pair])
 
 
 @contextmanager
@@ -128,6 +129,29 @@ def principal_session(
             principal = identity_of(principal)
     with _session(principal, limits):
         yield principal
+
+
+@contextmanager
+def snapshot_session(
+    principal: PrincipalIdentity | UUID, *, limits: Mapping[str, str] | None = None
+) -> Iterator[PrincipalIdentity]:
+    """A principal's session that sees one state of the database from its first read to its end.
+
+    It is a transaction of its own (REPEATABLE READ). Raises SessionError inside of another; UnknownPrincipal.
+    """
+    if connection.in_atomic_block:
+        raise SessionError("a snapshot begins a transaction of its own")
+    identity = identity_of(principal) if isinstance(principal, UUID) else principal
+    connection.ensure_connection()
+    session = connection.connection
+    usual = session.isolation_level
+    session.isolation_level = IsolationLevel.REPEATABLE_READ
+    try:
+        with principal_session(identity, limits=limits) as opened:
+            yield opened
+    finally:
+        if not session.closed:
+            session.isolation_level = usual
 
 
 @contextmanager

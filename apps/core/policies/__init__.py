@@ -4,6 +4,7 @@ from .kinds import Change, FieldChange, Kind, kind_named, register_kind, registe
 from .selectors import (
     PolicyMissing,
     current_policy,
+    current_policy_id,
     document_of,
     followed,
     newest_version,
@@ -19,6 +20,7 @@ __all__ = [
     "PolicyMissing",
     "PolicyPreview",
     "current_policy",
+    "current_policy_id",
     "differences",
     "document_of",
     "followed",

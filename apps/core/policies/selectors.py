@@ -2,11 +2,13 @@
 
 import json
 from functools import lru_cache
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
 from django.db.models import QuerySet
 
+from apps.core.db import cursors
 from apps.core.models import StoredPolicy
 from apps.core.schemas import StrictModel
 
@@ -15,7 +17,7 @@ from .kinds import kind_named
 # Two probes of one index: the workspace's newest in effect, then the default's.
 _CURRENT = """
     SELECT {columns} FROM (
-      (SELECT * FROM core_storedpolicy WHERE kind = %(kind)s AND workspace_id = %(workspace)s
+      (SELECT * FROM core_storedpolicy WHERE kind = %(kind)s AND workspace_id = %(workspace)s::uuid
          AND effective_from <= statement_timestamp() ORDER BY effective_from DESC LIMIT 1)
       UNION ALL
       (SELECT * FROM core_storedpolicy WHERE kind = %(kind)s AND workspace_id IS NULL
@@ -31,16 +33,26 @@ class PolicyMissing(LookupError):
 def current_policy(workspace_id: UUID | None, kind: str) -> StoredPolicy:
     """The version in effect now, by the database's clock: the newest of the workspace, else of the default. In any
     session; one read. Raises `PolicyMissing`."""
-    # Every search reads two of them, and a raw queryset would cost each more than its statement.
     names = _columns()
-    with connection.cursor() as cursor:
-        cursor.execute(_CURRENT.format(columns=", ".join(names)), {"kind": kind, "workspace": workspace_id})
-        found = cursor.fetchone()
-    if found is None:
-        raise PolicyMissing(kind)
+    found = _probe(", ".join(names), workspace_id, kind)
     row = StoredPolicy.from_db(connection.alias, names, found)
     row.document = json.loads(row.document)
     return row
+
+
+def current_policy_id(workspace_id: UUID | None, kind: str) -> UUID:
+    """Which version is in effect now. A version never changes, so what was read of one may be kept by its id."""
+    return UUID(str(_probe("id", workspace_id, kind)[0]))
+
+
+def _probe(columns: str, workspace_id: UUID | None, kind: str) -> tuple[Any, ...]:
+    values = {"kind": kind, "workspace": workspace_id}
+    found: tuple[Any, ...] | None = cursors.run(
+        _CURRENT.format(columns=columns), values, binary=False
+    ).fetchone()
+    if found is None:
+        raise PolicyMissing(kind)
+    return found
 
 
 @lru_cache(maxsize=1)

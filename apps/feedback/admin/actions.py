@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from apps.core import clock, ui
 from apps.core.admin import BulkAction, Done, GovernedAction, Preview, ReasonForm
 from apps.feedback.credits import edge_of
-from apps.feedback.models import Credit
+from apps.feedback.models import CitationSet, Credit, Judgment
 from apps.feedback.services.staff import preview_reversal, reverse_outcome
 from apps.operations.admin.holds import PlaceHold
 from apps.traces.models import ActionReceipt, ReceiptKind, Trace, TraceSource, Use
@@ -101,6 +101,8 @@ class EraseTrace(GovernedAction):
             "uses": Use.objects.filter(trace_id=obj.pk).count(),
             "action receipts": ActionReceipt.objects.filter(trace_id=obj.pk).count(),
             "credits, taken back": Credit.objects.filter(trace_id=obj.pk).count(),
+            "judgments": Judgment.objects.filter(receipt_id=obj.retrieval_receipt_id).count(),
+            "citations": CitationSet.objects.filter(receipt_id=obj.retrieval_receipt_id).count(),
         }
         rows = [ui.Record([name, ui.count(number)]) for name, number in counts.items()]
         table = ui.Records("What goes", [ui.Column("rows of", "main"), ui.Column("number", "num")], rows)

@@ -21,6 +21,7 @@ from apps.feedback.admin.actions import (
     RevealQuery,
     ReverseOutcome,
 )
+from apps.feedback.admin.labels import citations_words, label_marks
 from apps.feedback.admin.ledger import current_strengths
 from apps.feedback.models import Credit
 from apps.traces.models import STAGES, ActionReceipt, Mode, ReceiptKind, Trace, TraceSource, Use
@@ -165,7 +166,8 @@ def trace_page(model_admin: TraceAdmin, request: HttpRequest, trace: Trace) -> d
         .values_list("path_edges__edge_key", flat=True)
         .distinct()
     )
-    shown = sources_of(trace, strengths=current_strengths(trace.principal_id, trace.workspace_id, edge_keys))
+    strengths = current_strengths(trace.principal_id, trace.workspace_id, edge_keys)
+    shown = sources_of(trace, labels=label_marks(trace), strengths=strengths)
     sections = [
         SimpleNamespace(title="Sources", anchor="sources", content=shown.ranked, note=_sources_note(trace))
     ]
@@ -229,6 +231,7 @@ def trace_facts(trace: Trace) -> ui.Facts:
     ]
     if trace.retrieval_receipt_id:
         facts.insert(7, ui.Fact("retrieval receipt", ui.short_id(trace.retrieval_receipt_id, "receipt id")))
+        facts.insert(8, ui.Fact("citations", citations_words(trace.retrieval_receipt_id)))
     if trace.context_tokens is not None:
         facts.append(ui.Fact("context", f"{ui.count(trace.context_tokens)} tokens"))
     return ui.Facts(facts, first=True)

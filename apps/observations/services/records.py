@@ -10,6 +10,7 @@ from weakref import WeakSet
 import structlog
 from django.db import connection
 
+from apps.core.db import cursors
 from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.sessions import principal_session
 from apps.observations import admission
@@ -88,10 +89,9 @@ def _require_isolated_role() -> None:
     physical = connection.connection
     if physical in _isolated:
         return
-    with connection.cursor() as cursor:
-        cursor.execute(NOT_ISOLATED)
-        if cursor.fetchone()[0]:
-            raise RoleNotIsolated
+    found = cursors.run(NOT_ISOLATED).fetchone()
+    if found is None or found[0]:
+        raise RoleNotIsolated
     _isolated.add(physical)
 
 
@@ -141,5 +141,4 @@ def _insert(event: Event) -> None:
         "text": event.query_text,
         "text_expires_at": event.text_expires_at,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(INSERT, values)
+    cursors.run(INSERT, values)

@@ -8,18 +8,13 @@ from typing import Any
 import psycopg
 from django.db import connection
 
+from apps.core.db.cursors import session_cursor
+
 logger = logging.getLogger(__name__)
 
+__all__ = ("Answer", "Statement", "answer_all", "session_cursor")
+
 Statement = tuple[str, dict[str, Any]]
-
-
-def session_cursor() -> "psycopg.Cursor[Any]":
-    """A cursor of the session's connection that prepares on the server and speaks binary.
-
-    Django's own binds on the client, which every plan and every vector would pay for.
-    """
-    connection.ensure_connection()
-    return psycopg.Cursor(connection.connection)
 
 
 @dataclass(frozen=True, slots=True)

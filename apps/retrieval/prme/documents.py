@@ -26,6 +26,7 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Scope = Literal["personal", "project", "organisation", "agent", "system", "sandbox"]
 Representation = Literal["reference", "key_value", "structured", "prose", "full"]
 RankingPolicy = Literal["score_path_id", "reranked_prefix", "score_id"]
+Formula = Literal["none", "weighted", "rank_fusion"]
 AdjustmentKind = Literal[
     "neural_blend",
     "neural_rank_assignment",
@@ -338,6 +339,13 @@ class ReceiptDocument(OmittingDocument):
     def is_rank_fused(self) -> bool:
         """Whether scores come from formula 2."""
         return self.scoring.fusion is not None or any(p.formula_version == 2 for p in self.provenances)
+
+    @property
+    def formula(self) -> Formula:
+        """Which formula the scores replay by; `none` for version 1."""
+        if self.schema_version == 1:
+            return "none"
+        return "rank_fusion" if self.is_rank_fused else "weighted"
 
     @property
     def scope_key(self) -> tuple[str, ...] | None:

@@ -27,6 +27,14 @@ class InvalidLabelRecord(PrmeError):
     code = "invalid_label_record"
 
 
+class ForeignLabel(InvalidLabelRecord):
+    """The label record is of other bytes, or of another owner, than its receipt."""
+
+
+class UnknownLabelledNode(InvalidLabelRecord):
+    """A label is on something that the receipt did not return, or that carries no text to judge."""
+
+
 class LaterVersionClaim(PrmeError):
     """The receipt carries something that its schema version did not have."""
 

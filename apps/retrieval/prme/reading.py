@@ -45,6 +45,14 @@ class PrmeReceipt:
         return self.document.schema_version >= 2
 
 
+@dataclass(frozen=True, slots=True)
+class PrmeLabels:
+    """A label record and its bytes."""
+
+    raw: bytes
+    record: LabelRecord
+
+
 def checksum_of(raw: bytes) -> str:
     """SHA-256 of a receipt's exact bytes, 64 lower hex digits."""
     return hashlib.sha256(raw).hexdigest()
@@ -73,7 +81,18 @@ def read_receipt_line(line: bytes) -> PrmeReceipt:
 
     A line is the raw receipt, or `{"receipt": <its text>, "checksum": <hex>}` as PRME's store holds it.
     """
+    return _read_line(line, _load_object(line, InvalidReceipt))
+
+
+def read_line(line: bytes) -> PrmeReceipt | PrmeLabels:
+    """What a line of an export holds: a receipt in either form, or a label record. Raises a subclass of PrmeError."""
     document = _load_object(line, InvalidReceipt)
+    if "feedback_id" in document:
+        return PrmeLabels(line, _validate(LabelRecord, line, InvalidLabelRecord))
+    return _read_line(line, document)
+
+
+def _read_line(line: bytes, document: dict[str, Any]) -> PrmeReceipt:
     if "receipt" not in document:
         return _read_distinct(line, None)
     text, checksum = document.get("receipt"), document.get("checksum")

@@ -1,6 +1,7 @@
 """From a retrieval to the document of its receipt."""
 
 import hmac
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -9,8 +10,9 @@ from uuid import UUID
 from apps.core import clock
 from apps.core.ids import uuid7
 from apps.retrieval.identity import keyed_query_identity
+from apps.retrieval.packing import TIERS, PackedContext, PackedEntry
 from apps.retrieval.policy import FEATURES, SCORER_CONTRACT
-from apps.retrieval.receipts.schemas import SCHEMA, Mode, ProfileStatus
+from apps.retrieval.receipts.schemas import SCHEMA, Mode, PackingRecord, ProfileStatus
 from apps.retrieval.schemas import ChannelReport, Filters, Retrieval, RetrievalRequest, Row, Weights
 
 NO_FILTERS = Filters()
@@ -37,6 +39,7 @@ class NewReceipt:
     query_name: str | None = None
     mode: Mode = "search"
     profile: ProfileUse = ProfileUse()
+    context: PackedContext | None = None
     id: UUID = field(default_factory=uuid7)
 
     def __post_init__(self) -> None:
@@ -52,6 +55,7 @@ def content_hash(title: str, content: str, key: bytes) -> str:
 def document_of(new: NewReceipt, key: bytes) -> dict[str, Any]:
     """The document, of JSON types; what is at its default is left out."""
     found, policy = new.retrieval, new.retrieval.policy
+    entries = {entry.node_id: entry for entry in new.context.entries} if new.context else {}
     document: dict[str, Any] = {
         "schema_version": SCHEMA,
         "receipt_id": str(new.id),
@@ -63,16 +67,18 @@ def document_of(new: NewReceipt, key: bytes) -> dict[str, Any]:
             "version": policy.version,
             "formula": policy.formula,
             "fusion_k": policy.fusion_k,
-        },
+        }
+        | _given(query_analysis=found.query_analysis),
         "features": {
             "contract": SCORER_CONTRACT,
             "names": FEATURES,
             "embedder": found.embedder,
             "lexical": found.analyser,
-        },
+        }
+        | _given(extensions={"reranker": found.reranker} if found.reranker else None),
         "corpus": {"digest": found.corpus_digest},
         "weights": [_weights(found.weights)],
-        "candidates": [_candidate(row, key) for row in found.rows],
+        "candidates": [_candidate(row, key, entries.get(row.node_id)) for row in found.rows],
         "omitted": found.scored - len(found.rows),
         "channels": [_channel(report) for report in found.channels],
         "explain": {
@@ -80,8 +86,13 @@ def document_of(new: NewReceipt, key: bytes) -> dict[str, Any]:
             "excluded": dict(found.excluded),
             "query_groups": found.query_groups,
             "groups_used": found.groups_used,
-        },
+        }
+        | _given(errors=dict(found.errors) or None),
     }
+    if new.context is not None:
+        document["policy"]["packing"] = new.context.version
+        document["packing"] = _packing(new.context, found.rows)
+        document["context_sha256"] = new.context.sha256
     if new.profile.status != "none":
         document["profile"] = _profile(new.profile)
     return document
@@ -107,6 +118,7 @@ def _request(new: NewReceipt, key: bytes) -> dict[str, Any]:
         epistemic_mode=asked.epistemic_mode if asked.epistemic_mode != "default" else None,
         min_score=asked.min_score,
         max_per_source=asked.max_per_source,
+        include_cross_scope=asked.include_cross_scope or None,
     )
 
 
@@ -129,7 +141,7 @@ def _weights(weights: Weights) -> dict[str, Any]:
     }
 
 
-def _candidate(row: Row, key: bytes) -> dict[str, Any]:
+def _candidate(row: Row, key: bytes, entry: PackedEntry | None) -> dict[str, Any]:
     features, raw = row.features, row.raw
     candidate: dict[str, Any] = {
         "node_id": str(row.node_id),
@@ -145,14 +157,34 @@ def _candidate(row: Row, key: bytes) -> dict[str, Any]:
         "raw": [raw.bm25, raw.cosine, raw.lexical_rank, raw.semantic_rank],
         "channels": row.path_score,
         "score": row.score,
-    }
+    } | _given(hops=raw.hops, graph_rank=raw.graph_rank, pinned_rank=raw.pinned_rank)
     if row.adjustments:
         candidate["adjustments"] = [
             {"kind": step.kind, "coefficient": step.coefficient}
             | ({"source": str(step.source)} if step.source else {})
             for step in row.adjustments
         ]
+    if entry is not None:
+        candidate |= {"in_context": True, "token_cost": entry.token_cost}
+        if entry.representation != "full":
+            candidate["representation"] = entry.representation
+        if not entry.has_content:
+            candidate["has_content"] = False
     return candidate
+
+
+def _packing(context: PackedContext, rows: Sequence[Row]) -> dict[str, Any]:
+    index = {row.node_id: number for number, row in enumerate(rows)}
+    options = context.options
+    chosen = {name: getattr(options, name) for name in ("ordering", "format", "guidance", "min_fidelity")}
+    usual = PackingRecord.model_fields
+    return {name: value for name, value in chosen.items() if value != usual[name].default} | {
+        "token_budget": options.token_budget,
+        "tokenizer": context.tokenizer,
+        "used_tokens": context.used_tokens,
+        "order": [index[entry.node_id] for entry in context.entries],
+        "tiers": [sum(entry.tier == tier for entry in context.entries) for tier in TIERS],
+    }
 
 
 def _channel(report: ChannelReport) -> dict[str, Any]:

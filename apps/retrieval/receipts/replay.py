@@ -25,12 +25,14 @@ class Replay:
     """What replay found. It speaks of returned candidates only: what was filtered or cut is not in a receipt.
 
     scores: recomputed, in the document's order.
+    order: node ids, in the order that these scores give.
     """
 
     scores: tuple[float, ...]
     drifts: tuple[Drift, ...]
     weights_equal: bool
     order_equal: bool
+    order: tuple[str, ...]
 
     @property
     def exact(self) -> bool:
@@ -71,8 +73,8 @@ def replay(receipt: ReceiptDocument) -> Replay:
             formula=formula,
             applied=applied[candidate.weights],
             features=Features(*candidate.features),
-            raw=Raw(*candidate.raw),
-            adjustments=_steps(candidate),
+            raw=raw_of(candidate),
+            adjustments=steps_of(candidate),
             fusion_k=fusion_k,
         )
         for candidate in receipt.candidates
@@ -82,12 +84,17 @@ def replay(receipt: ReceiptDocument) -> Replay:
         for candidate, score in zip(receipt.candidates, scores, strict=True)
         if candidate.score != score
     )
+    places = [_place(candidate, score) for candidate, score in zip(receipt.candidates, scores, strict=True)]
+    in_order = sorted(places)
+    order = tuple(place[-1] for place in in_order)
+    return Replay(scores, drifts, weights_equal, places == in_order, order)
+
+
+def _place(candidate: CandidateRecord, score: float) -> tuple[bool, float, int, str]:
+    """Sorts the reranked first, by score and id; then the others by score, number of channels and id."""
     # Canonical ids sort as their numbers do.
-    places = [
-        (-score, -candidate.channels, candidate.node_id)
-        for candidate, score in zip(receipt.candidates, scores, strict=True)
-    ]
-    return Replay(scores, drifts, weights_equal, places == sorted(places))
+    channels = 0 if candidate.reranked else candidate.channels
+    return not candidate.reranked, -score, -channels, candidate.node_id
 
 
 def verified(document: bytes, checksum: str) -> ReceiptDocument:
@@ -99,6 +106,12 @@ def verified(document: bytes, checksum: str) -> ReceiptDocument:
     return receipt
 
 
-def _steps(candidate: CandidateRecord) -> tuple[Adjustment, ...]:
+def raw_of(candidate: CandidateRecord) -> Raw:
+    """What the channels said of a row, as scoring has it."""
+    return Raw(*candidate.raw, candidate.hops, candidate.graph_rank, candidate.pinned_rank)
+
+
+def steps_of(candidate: CandidateRecord) -> tuple[Adjustment, ...]:
+    """The adjustments of a row, as scoring has them."""
     # The source of an inherited score is told, not computed with.
     return tuple(Adjustment(step.kind, step.coefficient) for step in candidate.adjustments)

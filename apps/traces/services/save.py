@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-
 from apps.core import canonical
+from apps.core.db import cursors
 from apps.core.db.sessions import current_principal
 from apps.core.ids import uuid7
 from apps.core.text import refused_by
@@ -72,9 +71,7 @@ def save_trace(*, new: NewTrace) -> SavedTrace:
         "principal": principal.principal_id,
         "workspace": principal.workspace_id,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(SAVE, params)
-        rows = cursor.fetchall()
+    rows = cursors.run(SAVE, params).fetchall()
     activation = {row[0]: ActivationView(row[1], row[2], row[3], new.recorded_at) for row in rows}
     return SavedTrace(new.id, new.recorded_at, expires_at, policy, activation, new.retrieval_receipt_id)
 

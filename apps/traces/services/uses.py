@@ -6,9 +6,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
-
 from apps.core import clock
+from apps.core.db import cursors
 from apps.core.db.sessions import current_principal
 from apps.core.ids import uuid7
 from apps.traces.activation import ADDED, ActivationView, lock_activation, upsert_sql
@@ -99,9 +98,8 @@ def load_stages(trace_id: UUID, source_ids: Sequence[str]) -> tuple[datetime, di
 
     One query, the same whether the trace is absent or not the caller's. Raises UnknownTrace.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
+    rows = cursors.run(
+        """
             SELECT t.expires_at, s.source_id, coalesce(u.stage, 0), u.selected_at, u.validated_at, u.used_at
             FROM traces_trace t
             LEFT JOIN traces_source s ON s.principal_id = t.principal_id AND s.trace_id = t.id
@@ -110,9 +108,8 @@ def load_stages(trace_id: UUID, source_ids: Sequence[str]) -> tuple[datetime, di
               AND u.source_id = s.source_id
             WHERE t.id = %s
             """,
-            [list(source_ids), trace_id],
-        )
-        rows = cursor.fetchall()
+        [list(source_ids), trace_id],
+    ).fetchall()
     if not rows:
         raise UnknownTrace
     stages = {row[1]: (row[2], (row[3], row[4], row[5])) for row in rows if row[1] is not None}
@@ -141,8 +138,7 @@ def _write(trace_id: UUID, moved: Mapping[str, _Climb], now: datetime, policy: M
         "half_life_s": policy.half_life_s,
         "now": now,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(CLIMB, params)
+    cursors.run(CLIMB, params)
 
 
 CLIMB = f"""

@@ -1,6 +1,8 @@
-"""What retrieval writes: receipts."""
+"""Native receipts, written as answers are recorded."""
 
 import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -16,25 +18,60 @@ from apps.retrieval.receipts.writing import dumps
 HASH_KEY: LiteralString = "SELECT hash_key FROM accounts_principal WHERE id = %s"
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedReceipt:
+    """A receipt as it will be stored, without the texts that it was made of."""
+
+    id: UUID
+    values: dict[str, Any]
+
+    @property
+    def document(self) -> bytes:
+        """Its canonical bytes."""
+        return str(self.values["document"]).encode()
+
+    @property
+    def checksum(self) -> str:
+        return str(self.values["checksum"])
+
+
 def save_receipt(*, new: NewReceipt) -> UUID:
     """Store the receipt of a retrieval in the session of its principal; its id. One statement writes it.
 
     A receipt of a trace is written after the trace, in the same transaction. Raises DatabaseError.
     """
-    owner = current_principal()
-    cursor = session_cursor()
+    prepared = prepare_receipt(new=new, key=hash_key())
     with connection.wrap_database_errors:
-        key = cursor.execute(HASH_KEY, [owner.principal_id], binary=True).fetchone()
-        if key is None:
-            raise UnknownReceipt
-        document = document_of(new, bytes(key[0]))
-        cursor.execute(INSERT, _values(new, document) | {"w": owner.workspace_id, "p": owner.principal_id})
+        session_cursor().execute(INSERT, prepared.values)
     return new.id
 
 
+def prepare_receipt(*, new: NewReceipt, key: bytes) -> PreparedReceipt:
+    """The receipt of a retrieval of the session's principal, whose `hash_key` is `key`."""
+    return PreparedReceipt(new.id, _values(new, document_of(new, key)))
+
+
+def store_receipts(*, receipts: Sequence[PreparedReceipt]) -> None:
+    """Store many in the session of their principal, sent as one. Raises DatabaseError."""
+    with connection.wrap_database_errors:
+        session_cursor().executemany(INSERT, [one.values for one in receipts])
+
+
+def hash_key() -> bytes:
+    """The key under which texts of the session's principal are hashed. Raises UnknownReceipt, DatabaseError."""
+    with connection.wrap_database_errors:
+        row = session_cursor().execute(HASH_KEY, [current_principal().principal_id], binary=True).fetchone()
+    if row is None:
+        raise UnknownReceipt
+    return bytes(row[0])
+
+
 def _values(new: NewReceipt, document: dict[str, Any]) -> dict[str, Any]:
+    owner = current_principal()
     text, arrays = dumps(document), arrays_of(document)
     return {
+        "w": owner.workspace_id,
+        "p": owner.principal_id,
         "id": new.id,
         "trace": new.trace_id,
         "recorded_at": new.recorded_at,

@@ -17,6 +17,7 @@ from apps.core.pages import KeysetPage
 from apps.feedback.credits import edge_of
 from apps.feedback.models import Credit, EdgeStrength
 from apps.feedback.schemas import HistoryQuery
+from apps.feedback.selectors.citations import citations_state
 from apps.traces.activation import read_activation
 from apps.traces.decay import decay
 from apps.traces.exceptions import UnknownTrace
@@ -88,6 +89,7 @@ def trace_detail(trace_id: UUID, *, limit: int, cursor: str | None) -> dict[str,
     policy = policy_of(trace.policy_id)
     return trace_shown(trace) | {
         "policy": policy.shown(),
+        "citations": citations_state(trace.retrieval_receipt_id).shown(),
         "sources": _sources(trace_id),
         "audit": _audit(page.items),
         "next_cursor": page.next_cursor,

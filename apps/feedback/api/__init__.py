@@ -1,0 +1,1 @@
+"""Routes of history, outcomes, judgments and citations."""

@@ -1,0 +1,188 @@
+"""Measures learning over receipts that are stored: read from the database, verified, fitted, judged.
+
+    python -m benchmarks.stored_receipts [--receipts 5000] [--candidates 15]
+
+Receipts are written by the service that searches use, of rows with random features; half of each one's candidates
+are judged by a preference that the default weights do not have.
+"""
+
+import argparse
+import random
+import resource
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+import numpy as np
+
+from benchmarks.database import analyze, own_database
+
+Result = TypeVar("Result")
+PREFERENCE = np.array([0.2, 0.6, 0.0, 0.2, 0.0, 0.0])
+QUERY_SET = UUID(int=1)
+BATCH = 1000
+
+
+def timed(run: Callable[[], Result]) -> tuple[float, Result]:
+    """Seconds by the clock on the wall, the database's part included, and the result."""
+    start = time.perf_counter()
+    result = run()
+    return time.perf_counter() - start, result
+
+
+def fill(identity: Any, count: int, candidates: int) -> list[UUID]:
+    """Ids of `count` stored receipts, a sixth of which was made under multipliers."""
+    from apps.core.db.sessions import principal_session
+    from apps.retrieval.services import save_receipt
+
+    draw = random.Random(7)
+    ids = []
+    for start in range(0, count, BATCH):
+        with principal_session(identity):
+            ids += [
+                save_receipt(new=_receipt(draw, number, candidates))
+                for number in range(start, min(start + BATCH, count))
+            ]
+    return ids
+
+
+def _receipt(draw: random.Random, number: int, candidates: int) -> Any:
+    from apps.core import clock
+    from apps.graph.embedders import QueryEmbedding
+    from apps.retrieval.policy import ScoringPolicy, reference
+    from apps.retrieval.receipts.document import NewReceipt
+    from apps.retrieval.schemas import Retrieval, RetrievalRequest
+    from apps.retrieval.scoring import applied_weights
+
+    policy, now = ScoringPolicy(), clock.now()
+    weights = applied_weights(policy, {"lexical": 2.0} if number % 6 == 0 else None)
+    rows = [_row(draw, weights, now) for _ in range(candidates)]
+    rows.sort(key=lambda row: (-row.score, -row.path_score, row.node_id.int))
+    request = RetrievalRequest(f"stored question {number}", QueryEmbedding("empty"), now, limit=candidates)
+    found = Retrieval(
+        rows=tuple(rows),
+        scored=candidates,
+        omitted=0,
+        channels=(),
+        weights=weights,
+        policy=reference(policy),
+        corpus_digest="0" * 64,
+        embedder=None,
+        analyser="words-1",
+        query_groups=1,
+        groups_used=1,
+    )
+    return NewReceipt(request, found, now, query_set_id=QUERY_SET, query_name=f"q{number}")
+
+
+def _row(draw: random.Random, weights: Any, now: Any) -> Any:
+    from apps.retrieval.schemas import Adjustment, Features, Provenance, Raw, Row
+    from apps.retrieval.scoring import SESSION_DECAY, score_of
+
+    features, raw = Features(*(draw.random() for _ in range(6))), Raw(bm25=1.0, lexical_rank=1)
+    steps: tuple[Adjustment, ...] = (Adjustment("epistemic", draw.choice((1.0, 0.9, 0.7))),)
+    if draw.random() < 0.2:
+        steps += (Adjustment(SESSION_DECAY, 0.8, uuid4()),)
+    return Row(
+        node_id=UUID(int=draw.getrandbits(128)),
+        rank=0,
+        score=score_of(
+            formula="weighted", applied=weights.applied, features=features, raw=raw, adjustments=steps
+        ),
+        path_score=draw.choice((1, 2)),
+        features=features,
+        raw=raw,
+        adjustments=steps,
+        kind="passage",
+        subkind=None,
+        title="",
+        content="text",
+        provenance=Provenance(None, None, None, None),
+        epistemic="observed",
+        scope="default",
+        path=None,
+        slug=None,
+        url=None,
+        number=None,
+        state=None,
+        labels=(),
+        milestone=None,
+        assignee=None,
+        session=None,
+        position=None,
+        event_at=None,
+        updated_at=now,
+        shared=False,
+    )
+
+
+def labels_of(receipts: Any, seed: int = 3) -> Any:
+    """One record a receipt, which judges a random half of its candidates."""
+    from apps.learning.receipt_set import NO_GRADE, LabelSet
+
+    generator = np.random.default_rng(seed)
+    rows = np.sort(generator.permutation(len(receipts.recorded))[: len(receipts.recorded) // 2])
+    appeal = PREFERENCE @ receipts.scorer.features[:, rows] + generator.normal(0, 0.1, len(rows))
+    count = len(receipts)
+    return LabelSet(
+        feedback_ids=tuple(f"{number:08}" for number in range(count)),
+        record_receipt=np.arange(count),
+        record_surface=("results",) * count,
+        label_record=receipts.receipt_of_row[rows],
+        label_row=rows,
+        label_value=appeal > 0.5,
+        label_grade=np.full(len(rows), NO_GRADE, dtype=np.int8),
+    )
+
+
+def measure(identity: Any, ids: list[UUID]) -> None:
+    """Print the times of reading, and of reading with the evaluation."""
+    from apps.core.db.sessions import principal_session
+    from apps.learning.evaluate import EvaluationInputs, evaluate
+    from apps.learning.native_receipts import load_receipt_set
+    from apps.learning.schemas import LearningConfig
+    from apps.retrieval.policy import SCORER_CONTRACT
+
+    def load() -> Any:
+        with principal_session(identity):
+            return load_receipt_set(ids)
+
+    read, receipts = timed(load)
+    labels = labels_of(receipts)
+
+    def whole() -> Any:
+        inputs = EvaluationInputs(
+            "owner", load(), labels, {}, "0" * 64, SCORER_CONTRACT, "pcg64_multiply_shift"
+        )
+        return evaluate(inputs, scopes=None, config=LearningConfig(max_records=1_000_000))
+
+    seconds, report = timed(whole)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"{len(receipts):,} receipts, {len(receipts.recorded):,} candidates, {len(labels.label_row):,} labels"
+    )
+    print(
+        f"read, verify, replay                {read:8.2f} s   {len(receipts) / read:9,.0f} receipts a second"
+    )
+    print(f"read and evaluate                   {seconds:8.2f} s   {report.decision}")
+    print(f"memory of the process, peak         {peak:8.0f} MiB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--receipts", type=int, default=5000)
+    parser.add_argument("--candidates", type=int, default=15)
+    options = parser.parse_args()
+    with own_database():
+        from benchmarks.worlds import principal, workspace
+
+        identity = principal(workspace("stored"), "token:benchmark")
+        seconds, ids = timed(lambda: fill(identity, options.receipts, options.candidates))
+        print(f"stored in                           {seconds:8.2f} s")
+        analyze()
+        measure(identity, ids)
+
+
+if __name__ == "__main__":
+    main()
