@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from html import unescape
 from uuid import UUID
 
 import pytest
@@ -144,6 +145,26 @@ def test_the_list_links_traces_and_costs_the_same_for_any_number(me, staff) -> N
     assert f"/admin/traces/trace/{answers[0]['trace_id']}/change/" in back
     assert "lumen" in back or "page-0" in back
     assert "gv-neighbours" in back
+
+
+def test_the_context_is_shown_by_entry_and_its_text_with_a_reason(world, me, staff) -> None:
+    memory.store(me, *TEXTS[:2], *(f"harbour crane {'inspection ' * 300}report {n}" for n in range(4)))
+    _, receipt_id = keep(me, token_budget=320)
+    _, plain = keep(me)
+    shown = text_of(page_of(staff, receipt_id))
+    for words in ("of 320, counted by estimate-1", "whole", "reference, no text", "left out", "text closed"):
+        assert words in shown
+    assert "Reveal…" not in shown
+    assert "No context was packed" in text_of(page_of(staff, plain))
+    url = reverse("admin:retrieval_receipt_changelist") + f"{receipt_id}/reveal/"
+    assert staff.get(url).status_code == 404
+    revealer = browser(make_staff(world.workspace, "view_traces", "reveal_text", "audit"))
+    html = revealer.get(url).content.decode()
+    hidden = {n: unescape(v) for n, v in re.findall(r'name="(version|seen)" value="([^"]*)"', html)}
+    answer = revealer.post(url, hidden | {"reason": "support case 41"})
+    assert "&lt;memory-context&gt;" in answer.content.decode()
+    assert "no-store" in answer["Cache-Control"]
+    assert "retrieval.reveal_context" in text_of(page_of(revealer, receipt_id))
 
 
 def test_filters_narrow_the_list(me, staff) -> None:

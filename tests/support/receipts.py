@@ -7,6 +7,8 @@ from uuid import UUID
 from apps.core import clock
 from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.sessions import principal_session
+from apps.retrieval.context import packed
+from apps.retrieval.packing import Packing
 from apps.retrieval.policy import PolicyInForce
 from apps.retrieval.receipts.document import NewReceipt, ProfileUse
 from apps.retrieval.retrieve import retrieve
@@ -23,9 +25,10 @@ def keep(
     *,
     policy: PolicyInForce | None = None,
     multipliers: Mapping[str, float] | None = None,
+    token_budget: int | None = None,
     **fields: Any,
 ) -> tuple[Retrieval, UUID]:
-    """Retrieve and keep the receipt; both."""
+    """Retrieve and keep the receipt, with a context where a budget is given; both."""
     request = RetrievalRequest(query=query, embedding=memory.NO_VECTOR, reference_time=clock.now(), **fields)
     with principal_session(principal):
         found = retrieve(request, policy=policy, multipliers=multipliers)
@@ -35,6 +38,9 @@ def keep(
             recorded_at=clock.now(),
             query_set_id=QUERY_SET,
             query_name="q1",
+            context=packed(found.rows, Packing(token_budget, request.reference_time))
+            if token_budget
+            else None,
             profile=ProfileUse(status="request_override" if multipliers else "none"),
         )
         return found, save_receipt(new=new)
