@@ -8,14 +8,10 @@ from uuid import UUID
 from celery.signals import worker_ready
 from django.db import InterfaceError, OperationalError, connection
 
-<<<<<<< HEAD
 from apps.core.db.sessions import UnknownPrincipal, maintenance_session, principal_session
-from apps.learning import alerts, retention
-from apps.learning.exceptions import UnknownProfile
-=======
-from apps.core.db.sessions import maintenance_session
 from apps.feedback.retention import EVIDENCE
->>>>>>> h/evaluations
+from apps.learning import alerts
+from apps.learning.exceptions import UnknownProfile
 from apps.learning.services.evaluations import run_evaluation
 from apps.learning.services.holdouts import run_holdout
 from apps.learning.services.rechecks import active_profiles, recheck_profile
@@ -82,10 +78,9 @@ def resume() -> dict[str, int]:
     misfire="run_once",
 )
 def prune() -> dict[str, int]:
-<<<<<<< HEAD
-    """Delete evaluations, holdouts and query sets past the days of the gate policy, and receipts that only they
-    kept."""
-    return expiry.drain(retention.EVIDENCE).counts
+    """Delete judgments, citations, ablations, evaluations, holdouts and query sets past the days of the gate policy,
+    and receipts that nothing keeps any more."""
+    return expiry.drain_group(EVIDENCE)
 
 
 @task(
@@ -122,8 +117,3 @@ def recheck_after_bump(**kwargs: Any) -> None:
     if SCORER_CONTRACT not in known:
         recheck.delay()
     connection.close()
-=======
-    """Delete judgments, citations, ablations, evaluations, holdouts and query sets past the days of the gate policy,
-    and receipts that nothing keeps any more."""
-    return expiry.drain_group(EVIDENCE)
->>>>>>> h/evaluations
