@@ -372,6 +372,15 @@ def _candidate_more(
             ui.Fact("lexical rank", lexical if lexical is not None else ui.nothing(absent)),
             ui.Fact("cosine", ui.score(cosine, absent=absent)),
             ui.Fact("semantic rank", semantic if semantic is not None else ui.nothing(absent)),
+            *(
+                ui.Fact(label, value)
+                for label, value in (
+                    ("links away", candidate.hops),
+                    ("graph rank", candidate.graph_rank),
+                    ("pinned rank", candidate.pinned_rank),
+                )
+                if value is not None
+            ),
             ui.Fact("content hash", ui.short_hash(candidate.content_hash, "content hash")),
         ]
     )
