@@ -137,6 +137,7 @@ def _receipts(principal: PrincipalIdentity) -> None:
         principal,
         SECRET_QUERY,
         limit=30,
+        token_budget=900,
         policy=unstored(ScoringPolicy.model_validate(policy)),
         multipliers={"lexical": 2.0, "recency": 0.25},
     )

@@ -7,6 +7,8 @@ from uuid import UUID
 from apps.core import clock
 from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.sessions import principal_session
+from apps.retrieval.context import packed
+from apps.retrieval.packing import Packing
 from apps.retrieval.policy import PolicyInForce
 from apps.retrieval.receipts.document import NewReceipt, ProfileUse
 from apps.retrieval.retrieve import retrieve
@@ -23,15 +25,20 @@ def keep(
     *,
     policy: PolicyInForce | None = None,
     multipliers: Mapping[str, float] | None = None,
+    token_budget: int | None = None,
     **fields: Any,
 ) -> tuple[Retrieval, UUID]:
-    """Retrieve and keep the receipt; both."""
+    """Retrieve, pack where there is a budget, and keep the receipt; the retrieval and the receipt's id."""
     request = RetrievalRequest(query=query, embedding=memory.NO_VECTOR, reference_time=clock.now(), **fields)
     with principal_session(principal):
         found = retrieve(request, policy=policy, multipliers=multipliers)
+        context = None
+        if token_budget is not None:
+            context = packed(found.rows, Packing(token_budget, reference_time=request.reference_time))
         new = NewReceipt(
             request=request,
             retrieval=found,
+            context=context,
             recorded_at=clock.now(),
             query_set_id=QUERY_SET,
             query_name="q1",

@@ -16,6 +16,7 @@ from apps.core import ui
 from apps.core.admin import ModelAdmin, TextFilter, WindowFilter, choice_filter
 from apps.core.admin.changelist import KeysetChangeList
 from apps.retrieval.admin import parts
+from apps.retrieval.admin.contexts import RevealContext, context_of
 from apps.retrieval.models import Receipt
 from apps.retrieval.receipts.replay import raw_of, scores_by_step
 from apps.retrieval.receipts.schemas import CandidateRecord, ReceiptDocument, WeightsRecord
@@ -68,6 +69,7 @@ class ReceiptAdmin(ModelAdmin):
     list_filter = (ReceiptWindow, PROFILE, MODE, FORMULA, PrincipalFilter)
     keyset = ("-recorded_at", "-id")
     page_template = "retrieval/receipt_page.html"
+    governed = (RevealContext,)
 
     def list_rows(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         listed: QuerySet[Any] = super().list_rows(request, rows)
@@ -112,7 +114,7 @@ class ReceiptAdmin(ModelAdmin):
         return ui.EmptyState("No receipt in this window.", why, longer)
 
     def page_context(self, request: HttpRequest, obj: Receipt) -> dict[str, Any]:
-        return receipt_page(self, obj)
+        return receipt_page(self, request, obj)
 
     # Canonical bytes -----------------------------------------------------------------------------------------
 
@@ -138,7 +140,7 @@ def trace_link(receipt: Receipt) -> SafeString:
     return format_html("of trace {}", ui.short_id(receipt.trace_id, "trace id", href=href))
 
 
-def receipt_page(model_admin: ReceiptAdmin, receipt: Receipt) -> dict[str, Any]:
+def receipt_page(model_admin: ReceiptAdmin, request: HttpRequest, receipt: Receipt) -> dict[str, Any]:
     """Everything of the page beyond title, actions and audit."""
     verdict = native_verdict(receipt)
     document = verdict.document
@@ -166,7 +168,9 @@ def receipt_page(model_admin: ReceiptAdmin, receipt: Receipt) -> dict[str, Any]:
             content=candidates_of(document, verdict),
             note=note,
         ),
-        SimpleNamespace(title="Context", anchor="context", content=context_of(document)),
+        SimpleNamespace(
+            title="Context", anchor="context", content=context_of(model_admin, request, receipt, document)
+        ),
     ]
     context["key"] = ui.FeatureKey()
     context["details"] = details_of(document)
@@ -365,9 +369,12 @@ def _candidate_more(
             ui.Fact("score recorded", ui.score(candidate.score, 10)),
             ui.Fact("replayed", ui.score(replayed, 10)),
             ui.Fact("BM25", ui.score(bm25, absent=absent)),
-            ui.Fact("lexical rank", lexical if lexical is not None else ui.nothing(absent)),
+            ui.Fact("lexical rank", _place(lexical, absent)),
             ui.Fact("cosine", ui.score(cosine, absent=absent)),
-            ui.Fact("semantic rank", semantic if semantic is not None else ui.nothing(absent)),
+            ui.Fact("semantic rank", _place(semantic, absent)),
+            ui.Fact("graph rank", _place(candidate.graph_rank, absent)),
+            ui.Fact("hops", _place(candidate.hops, absent)),
+            ui.Fact("pinned rank", _place(candidate.pinned_rank, absent)),
             ui.Fact("content hash", ui.short_hash(candidate.content_hash, "content hash")),
         ]
     )
@@ -388,43 +395,8 @@ def _candidate_more(
     return format_html("{}{}", facts, parts.made_of(columns, cells, steps, f"Rank {rank}"))
 
 
-# Context -----------------------------------------------------------------------------------------------------
-
-
-def context_of(document: ReceiptDocument) -> Any:
-    """What was packed, entry by entry, with its cost; what was not, with the word."""
-    if document.context_sha256 is None:
-        return SafeString('<p class="gv-subtle">No context was packed: the request asked for rows alone.</p>')
-    names = parts.node_names(UUID(each.node_id) for each in document.candidates)
-    rows = [
-        ui.Record(
-            [
-                rank,
-                parts.named(UUID(each.node_id), names),
-                each.representation if each.in_context else ui.nothing("not in the context"),
-                ui.count(each.token_cost, absent="not counted"),
-                "fits" if each.in_context else "left out",
-            ],
-            tone="" if each.in_context else "quiet",
-        )
-        for rank, each in enumerate(document.candidates, start=1)
-    ]
-    columns = [
-        ui.Column("#", "num"),
-        ui.Column("entry", "main"),
-        ui.Column("as"),
-        ui.Column("tokens", "num"),
-        ui.Column("budget"),
-    ]
-    total = sum(each.token_cost or 0 for each in document.candidates if each.in_context)
-    facts = ui.Facts(
-        [
-            ui.Fact("context hash", ui.short_hash(document.context_sha256, "context hash")),
-            ui.Fact("entries", sum(each.in_context for each in document.candidates)),
-            ui.Fact("tokens of entries", ui.count(total)),
-        ]
-    )
-    return format_html("{}{}", facts, ui.Records("Context entries", columns, rows, header=1))
+def _place(value: int | None, absent: str) -> Any:
+    return ui.nothing(absent) if value is None else value
 
 
 def details_of(document: ReceiptDocument) -> list[SimpleNamespace]:
