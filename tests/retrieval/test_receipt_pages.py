@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from html import unescape
 from uuid import UUID
 
 import pytest
@@ -146,6 +147,26 @@ def test_the_list_links_traces_and_costs_the_same_for_any_number(me, staff) -> N
     assert "gv-neighbours" in back
 
 
+def test_the_context_is_shown_by_entry_and_its_text_with_a_reason(world, me, staff) -> None:
+    memory.store(me, *TEXTS[:2], *(f"harbour crane {'inspection ' * 300}report {n}" for n in range(4)))
+    _, receipt_id = keep(me, token_budget=320)
+    _, plain = keep(me)
+    shown = text_of(page_of(staff, receipt_id))
+    for words in ("of 320, counted by estimate-1", "whole", "reference, no text", "left out", "text closed"):
+        assert words in shown
+    assert "Reveal…" not in shown
+    assert "No context was packed" in text_of(page_of(staff, plain))
+    url = reverse("admin:retrieval_receipt_changelist") + f"{receipt_id}/reveal/"
+    assert staff.get(url).status_code == 404
+    revealer = browser(make_staff(world.workspace, "view_traces", "reveal_text", "audit"))
+    html = revealer.get(url).content.decode()
+    hidden = {n: unescape(v) for n, v in re.findall(r'name="(version|seen)" value="([^"]*)"', html)}
+    answer = revealer.post(url, hidden | {"reason": "support case 41"})
+    assert "&lt;memory-context&gt;" in answer.content.decode()
+    assert "no-store" in answer["Cache-Control"]
+    assert "retrieval.reveal_context" in text_of(page_of(revealer, receipt_id))
+
+
 def test_filters_narrow_the_list(me, staff) -> None:
     memory.store(me, *TEXTS)
     keep(me)
@@ -159,24 +180,19 @@ def test_filters_narrow_the_list(me, staff) -> None:
     )
 
 
-def test_a_context_is_listed_and_its_text_shown_only_as_it_was_packed(world, me, staff) -> None:
+def test_a_context_is_shown_only_as_it_was_packed(world, me) -> None:
     store(me, *(wiki(f"page-{n}", f"Rollback of billing {'again ' * (2 + 60 * n)}") for n in range(6)))
     answer = ask(me, "billing rollback", include_context=True, token_budget=160)
     receipt_id = answer["retrieval_receipt_id"]
-    shown = text_of(page_of(staff, receipt_id))
-    assert f"{answer['context']['used_tokens']} of 160" in shown
-    assert "left out" in shown
-    assert "context closed" in shown
-    assert "again again" not in shown
     url = reverse("admin:retrieval_receipt_reveal", args=[receipt_id])
-    assert staff.get(url).status_code == 404
     reader = browser(make_staff(world.workspace, "view_traces", "reveal_text"))
     assert url in page_of(reader, receipt_id).content.decode()
     done = reader.post(url, {"reason": "support case 41", **hidden_fields(reader.get(url))})
     assert "again again" in done.content.decode()
     store(me, wiki("page-0", "Rollback of billing, as it is now"))
-    changed = text_of(page_of(reader, receipt_id))
-    assert "Texts changed since; the packed context can" in changed
+    changed = page_of(reader, receipt_id)
+    assert "Texts changed since; the packed context can" in text_of(changed)
+    assert url not in changed.content.decode()
     refused = reader.post(url, {"reason": "support case 42", **hidden_fields(reader.get(url))})
     assert "again again" not in refused.content.decode()
     with staff_session(make_staff(world.workspace, "audit")):

@@ -28,20 +28,19 @@ def keep(
     token_budget: int | None = None,
     **fields: Any,
 ) -> tuple[Retrieval, UUID]:
-    """Retrieve, pack where there is a budget, and keep the receipt; the retrieval and the receipt's id."""
+    """Retrieve and keep the receipt, with a context where a budget is given; both."""
     request = RetrievalRequest(query=query, embedding=memory.NO_VECTOR, reference_time=clock.now(), **fields)
     with principal_session(principal):
         found = retrieve(request, policy=policy, multipliers=multipliers)
-        context = None
-        if token_budget is not None:
-            context = packed(found.rows, Packing(token_budget, reference_time=request.reference_time))
         new = NewReceipt(
             request=request,
             retrieval=found,
-            context=context,
             recorded_at=clock.now(),
             query_set_id=QUERY_SET,
             query_name="q1",
+            context=packed(found.rows, Packing(token_budget, request.reference_time))
+            if token_budget
+            else None,
             profile=ProfileUse(status="request_override" if multipliers else "none"),
         )
         return found, save_receipt(new=new)

@@ -1,6 +1,5 @@
-"""The context of a receipt: its entries with their cost, and its text only as it was packed, for a reason."""
+"""The context of a receipt: which entries it has, what each cost, and its text behind a reason."""
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +13,7 @@ from apps.core.problems import Problem
 from apps.retrieval.admin import parts
 from apps.retrieval.models import Receipt
 from apps.retrieval.packing import TIERS
-from apps.retrieval.receipts.schemas import ReceiptDocument
+from apps.retrieval.receipts.schemas import CandidateRecord, PackingRecord, ReceiptDocument
 from apps.retrieval.services import context_is_whole, reveal_context
 
 
@@ -22,7 +21,7 @@ class RevealContext(GovernedAction):
     name, path, label = "reveal", "<uuid:object_id>/reveal/", "Reveal context…"
     title = "Reveal the context"
     grants = ("reveal_text",)
-    fill = "#context-text"
+    fill = "#packed"
 
     @classmethod
     def button(cls, model_admin: Any, request: HttpRequest, obj: Any) -> ui.ActionButton | None:
@@ -30,7 +29,10 @@ class RevealContext(GovernedAction):
         return None
 
     def preview(self, request: HttpRequest, obj: Any, form: ReasonForm) -> Preview:
-        summary = "Shows the context as it was packed, to you, in one answer. Who and why is kept."
+        summary = (
+            "Renders the context again from the present texts and shows it to you in one answer, if it still is what "
+            "was packed. Who revealed it and why is kept."
+        )
         return Preview(summary, "Reveal 1 context", {"checksum": obj.checksum})
 
     def act(self, request: HttpRequest, obj: Any, data: dict[str, Any], preview: Preview) -> Done:
@@ -38,60 +40,30 @@ class RevealContext(GovernedAction):
         return Done(f"Revealed by you at {clock.now():%H:%M:%S} UTC.", revealed=ui.LongText(text))
 
 
-def context_of(
-    model_admin: Any, request: HttpRequest, receipt: Receipt, document: ReceiptDocument
-) -> SafeString:
-    """What was packed, in its order, with its cost; what was left out, behind it."""
+def context_of(model_admin: Any, request: HttpRequest, receipt: Receipt, document: ReceiptDocument) -> Any:
+    """What was packed in the order of the text, each entry with its cost; then what was not."""
     packing = document.packing
     if packing is None:
         return SafeString('<p class="gv-subtle">No context was packed: the request asked for rows alone.</p>')
-    facts = ui.Facts(
-        [
-            ui.Fact("tokens", f"{ui.count(packing.used_tokens)} of {ui.count(packing.token_budget)}"),
-            ui.Fact("counted by", packing.tokenizer),
-            ui.Fact("entries", len(packing.order)),
-            ui.Fact("ordering", packing.ordering),
-            ui.Fact("format", packing.format),
-            ui.Fact("context hash", ui.short_hash(document.context_sha256, "context hash")),
-        ]
-    )
     columns = [
-        ui.Column("place", "num"),
+        ui.Column("#", "num"),
         ui.Column("entry", "main"),
         ui.Column("tier"),
         ui.Column("as"),
         ui.Column("tokens", "num"),
         ui.Column("rank", "num", later=True),
     ]
-    table = ui.Records("Context entries", columns, list(_entries(document)), header=1)
-    return format_html("{}{}{}", text_lock(model_admin, request, receipt), facts, table)
-
-
-def _entries(document: ReceiptDocument) -> Iterator[ui.Record]:
-    packing = document.packing
-    assert packing is not None
-    names = parts.node_names(UUID(each.node_id) for each in document.candidates)
-    tiers = [tier for tier, count in zip(TIERS, packing.tiers, strict=True) for _ in range(count)]
-    for place, (index, tier) in enumerate(zip(packing.order, tiers, strict=True), start=1):
-        each = document.candidates[index]
-        name = parts.named(UUID(each.node_id), names)
-        yield ui.Record(
-            [place, name, tier.replace("_", " "), each.representation, ui.count(each.token_cost), index + 1]
-        )
-    for index, each in enumerate(document.candidates):
-        if not each.in_context:
-            nothing = ui.nothing("not in the context")
-            name = parts.named(UUID(each.node_id), names)
-            yield ui.Record([nothing, name, "left out", nothing, nothing, index + 1], tone="quiet")
+    table = ui.Records("Context entries", columns, _entries(document, packing), header=1)
+    return format_html("{}{}{}", text_lock(model_admin, request, receipt), _facts(document, packing), table)
 
 
 def text_lock(model_admin: Any, request: HttpRequest, receipt: Receipt) -> SafeString:
-    """The packed text, closed; or why nobody can be shown it any more."""
+    """The packed text, closed; or, to who might be shown it, why nobody can any more."""
     may = holds(request, receipt, *RevealContext.grants)
     if may and not _is_whole(receipt):
         return SafeString('<p class="gv-subtle">Texts changed since; the packed context can\'t be shown.</p>')
     url = model_admin.url(RevealContext.name, receipt.pk) if may else ""
-    return format_html('<p id="context-text">{}</p>', ui.Lock("context closed", url))
+    return format_html('<span id="packed">{}</span>', ui.Lock("text closed", url))
 
 
 def _is_whole(receipt: Receipt) -> bool:
@@ -100,3 +72,46 @@ def _is_whole(receipt: Receipt) -> bool:
     except Problem:
         # The verdicts over the page say why.
         return False
+
+
+def _facts(document: ReceiptDocument, packing: PackingRecord) -> ui.Facts:
+    budget = f"{ui.count(packing.used_tokens)} of {ui.count(packing.token_budget)}"
+    ordered = f"{packing.ordering}, {packing.format}, guidance {packing.guidance}"
+    return ui.Facts(
+        [
+            ui.Fact("tokens", f"{budget}, counted by {packing.tokenizer}"),
+            ui.Fact("entries", f"{len(packing.order)} of {len(document.candidates)} candidates"),
+            ui.Fact("packed", f"{ordered}; {document.policy.packing}"),
+            ui.Fact("context hash", ui.short_hash(document.context_sha256 or "", "context hash")),
+        ]
+    )
+
+
+def _entries(document: ReceiptDocument, packing: PackingRecord) -> list[ui.Record]:
+    names = parts.node_names(UUID(each.node_id) for each in document.candidates)
+    tiers = [tier for tier, count in zip(TIERS, packing.tiers, strict=True) for _ in range(count)]
+    inside = [
+        ui.Record(
+            [
+                number,
+                parts.named(UUID(document.candidates[place].node_id), names),
+                tier.replace("_", "-"),
+                _as(document.candidates[place]),
+                ui.count(document.candidates[place].token_cost, absent="not counted"),
+                place + 1,
+            ]
+        )
+        for number, (place, tier) in enumerate(zip(packing.order, tiers, strict=True), 1)
+    ]
+    outside = [
+        ui.Record(
+            ["–", parts.named(UUID(each.node_id), names), "", ui.nothing("left out"), "", rank], tone="quiet"
+        )
+        for rank, each in enumerate(document.candidates, 1)
+        if not each.in_context
+    ]
+    return inside + outside
+
+
+def _as(candidate: CandidateRecord) -> str:
+    return "whole" if candidate.representation == "full" else "reference, no text"

@@ -403,6 +403,6 @@ def details_of(document: ReceiptDocument) -> list[SimpleNamespace]:
     shown = document.model_dump(mode="json", exclude_defaults=True)
     return [
         SimpleNamespace(title=name.capitalize(), tree=ui.JsonTree(shown[name], name))
-        for name in ("request", "policy", "features", "corpus", "channels", "explain")
+        for name in ("request", "policy", "features", "corpus", "packing", "channels", "explain")
         if name in shown
     ]
