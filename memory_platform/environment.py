@@ -113,6 +113,9 @@ class Environment(BaseSettings):
     embedder_api_key: SecretStr | None = Field(
         None, description="Bearer key for an embedder behind HTTP; its address is registered, the key never."
     )
+    memory_reranker: str = Field(
+        "", description="Name of an installed reranker that ranks the first rows anew. Empty: none does."
+    )
     memory_tokenizer: str = Field(
         "",
         description="Tokenizer that counts contexts: tiktoken:NAME with its files in TIKTOKEN_CACHE_DIR, or the path "

@@ -201,3 +201,58 @@ class CitationPage(BaseModel):
     citations: list[CitationSetListed]
     state: CitationsStateShown
     next_cursor: Cursor
+
+
+class RemovedEntry(BaseModel):
+    node_id: str
+    token_cost: int = Field(description="Of its lines, as the receipt has it.")
+
+
+class AblationShown(BaseModel):
+    """A context without some entries, as it was admitted. Tokens are of the whole texts."""
+
+    ablation_id: str
+    receipt_id: str
+    receipt_checksum: str
+    timestamp: str = Field(description="Admission, by the server's clock.")
+    baseline_sha256: str
+    counterfactual_sha256: str
+    removed: list[RemovedEntry] = Field(description="In the order of the context.")
+    tokenizer: str
+    baseline_tokens: int
+    counterfactual_tokens: int
+    removed_tokens: int = Field(description="The difference.")
+
+
+class AblationMade(AblationShown):
+    counterfactual: str = Field(description="The context without the entries. Not kept.")
+
+
+class AblationPage(BaseModel):
+    ablations: list[AblationShown]
+    next_cursor: Cursor
+
+
+class AssessmentShown(BaseModel):
+    """What the presence of a cited entry was worth, by the caller's own evaluation."""
+
+    assessment_id: str
+    ablation_id: str
+    evaluation_id: str
+    citation_id: str
+    timestamp: str = Field(description="Admission, by the server's clock.")
+    baseline_correct: bool
+    counterfactual_correct: bool
+    tier: Literal["load_bearing", "cited_non_flipping", "misleading", "cited_wrong_noncuring"]
+    weight: float
+    baseline_answer_sha256: str | None
+    counterfactual_answer_sha256: str | None
+
+
+class AssessmentListed(AssessmentShown):
+    """As it was admitted."""
+
+
+class AssessmentPage(BaseModel):
+    assessments: list[AssessmentListed]
+    next_cursor: Cursor

@@ -45,3 +45,19 @@ class NodeNotInJudgment(Unprocessable):
 
 class OtherAnnotator(StateConflict):
     code, title = "other_annotator", "A correction is by the same annotator, on the same surface"
+
+
+class UnknownAblation(NotFound):
+    code, title = "unknown_ablation", "There is no such ablation"
+
+
+class UnknownCitation(Unprocessable):
+    code, title = "unknown_citation", "There is no such citation set"
+
+
+class NotCited(Unprocessable):
+    code, title = "not_cited", "The citation set does not cite the entry that was taken out"
+
+
+class SeveralTargets(Unprocessable):
+    code, title = "several_targets", "An ablation of one entry can be assessed"

@@ -2,14 +2,14 @@
 
 Judgments and citations go at the age that the gate policy says (730 days by default), or with an erased trace;
 with the last record of a receipt whose trace is gone, the receipt goes. A hold on the trace, or on all traces of the
-principal, keeps them. A record that others hang on a receipt, with the same term, is an expiry of its own.
+principal, keeps them. Ablations are an expiry of their own with the same term; one stays while an assessment does.
 """
 
 from datetime import timedelta
 
 from apps.operations import expiry
 
-STRENGTHS, LABELS = "feedback_strength", "feedback_labels"
+STRENGTHS, LABELS, ABLATIONS = "feedback_strength", "feedback_labels", "feedback_ablations"
 
 
 def register() -> None:
@@ -24,3 +24,4 @@ def register() -> None:
         )
     )
     expiry.register(expiry.Expiry(LABELS, interval=timedelta(days=1)))
+    expiry.register(expiry.Expiry(ABLATIONS, interval=timedelta(days=1)))

@@ -115,3 +115,20 @@ class CitationsRequest(StrictModel):
     answer_sha256: Sha256 | None
     method: Literal["model_reported", "application_verified", "human_verified"]
     cited_node_ids: Annotated[list[NodeId], Field(max_length=MAX_CITED), AfterValidator(_unique)]
+
+
+class AblationRequest(StrictModel):
+    """`POST /v1/receipts/{id}/ablations`: the entries of the context that are taken out."""
+
+    node_ids: Annotated[list[NodeId], Field(min_length=1, max_length=MAX_JUDGED), AfterValidator(_unique)]
+
+
+class AssessmentRequest(StrictModel):
+    """`POST /v1/ablations/{id}/assessments`. `evaluation_id` is the caller's own, one an assessment."""
+
+    evaluation_id: Handle
+    citation_id: UUID
+    baseline_correct: StrictBool
+    counterfactual_correct: StrictBool
+    baseline_answer_sha256: Sha256 | None = None
+    counterfactual_answer_sha256: Sha256 | None = None

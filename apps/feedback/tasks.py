@@ -1,4 +1,4 @@
-"""Upkeep of the ledger of credits, of judgments and of citations."""
+"""Upkeep of the ledger of credits, of judgments, citations and ablations."""
 
 import json
 from datetime import timedelta
@@ -38,6 +38,18 @@ def prune_strength() -> dict[str, int]:
 def prune_labels() -> dict[str, int]:
     """Delete judgments and citations past their term, and receipts that nothing keeps any more."""
     return expiry.drain(retention.LABELS).counts
+
+
+@task(
+    name="feedback.prune_ablations",
+    schedule=daily("03:45"),
+    lease=timedelta(minutes=15),
+    soft_limit=timedelta(minutes=12),
+    misfire="run_once",
+)
+def prune_ablations() -> dict[str, int]:
+    """Delete ablations and assessments past their term, and receipts that nothing keeps any more."""
+    return expiry.drain(retention.ABLATIONS).counts
 
 
 @task(

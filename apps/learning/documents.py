@@ -164,7 +164,7 @@ class QuerySetPage(BaseModel):
     next_cursor: str | None
 
 
-class JudgmentShown(BaseModel):
+class SetJudgmentShown(BaseModel):
     repo: str
     identity: int | str
     grade: int
@@ -175,7 +175,7 @@ class SetQueryShown(BaseModel):
     text: str
     group: str | None
     slice: str | None
-    judgments: list[JudgmentShown]
+    judgments: list[SetJudgmentShown]
 
 
 class QuerySetShown(QuerySetListed):

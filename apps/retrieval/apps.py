@@ -12,7 +12,10 @@ class RetrievalConfig(AppConfig):
             checks,  # noqa: F401  (registers them)
             retention,
         )
+        from apps.retrieval.extensions import analyses
         from apps.retrieval.policy import scoring_kind
+        from apps.retrieval.wording import EnglishWording
 
         register_kind(scoring_kind())
         retention.register()
+        analyses.register("wording", EnglishWording)

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from apps.retrieval.candidates import Attributes
+from apps.retrieval.candidates import Attributes, Candidate
 from apps.retrieval.scoring import Scored
 
 VERSIONED = frozenset({"doc", "diff"})
@@ -27,6 +27,20 @@ def fold(ranked: Iterable[Scored]) -> list[tuple[Scored, tuple[Scored, ...]]]:
     for row in ranked:
         groups.setdefault(fold_key(row.candidate.node), []).append(row)
     return [(rows[0], tuple(rows[1:])) for rows in groups.values()]
+
+
+def latest_editions(pool: Iterable[Candidate]) -> frozenset[UUID]:
+    """The newest of those files of which the pool holds an older edition, too."""
+    groups: dict[tuple[Any, ...], list[Attributes]] = {}
+    for candidate in pool:
+        if candidate.node.type in VERSIONED:
+            groups.setdefault(fold_key(candidate.node), []).append(candidate.node)
+    latest: set[UUID] = set()
+    for nodes in groups.values():
+        newest = max(node.updated_at for node in nodes)
+        if any(node.updated_at < newest for node in nodes):
+            latest |= {node.id for node in nodes if node.updated_at == newest}
+    return frozenset(latest)
 
 
 def version_marks(rows: Sequence[Scored]) -> dict[UUID, Literal["latest", "superseded"]]:

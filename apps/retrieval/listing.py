@@ -12,7 +12,7 @@ from apps.retrieval.candidates import Attributes
 from apps.retrieval.candidates.filters import Restriction, restriction
 from apps.retrieval.candidates.pool import read_attributes
 from apps.retrieval.candidates.run import answer_all, session_cursor
-from apps.retrieval.emptiness import filters_unmatched, why_empty
+from apps.retrieval.emptiness import filters_unmatched, why_nothing_new
 from apps.retrieval.folding import fold_key
 from apps.retrieval.hydrate import Display, hydrate
 from apps.retrieval.schemas import RetrievalRequest
@@ -98,7 +98,7 @@ def scan(request: RetrievalRequest) -> Listing:
     if rows or listing.partial:
         return listing
     unmatched = filters_unmatched(cursor, windowed, allowed)
-    reasons = why_empty(cursor, windowed, allowed, 0, unmatched)
+    reasons = why_nothing_new(cursor, request, windowed, allowed, unmatched)
     return replace(listing, filters_unmatched=unmatched, why_empty=reasons)
 
 
@@ -124,13 +124,17 @@ def _values(name: str, allowed: Restriction, cap: int) -> dict[str, Any]:
 
 def _folded(cursor: Any, node_ids: Sequence[UUID], limit: int) -> tuple[ListedRow, ...]:
     """One row an entity, the newest of it; `limit` counts entities."""
-    known = {node.id: node for node in read_attributes(cursor, node_ids)} if node_ids else {}
+    known = _live(cursor, node_ids) if node_ids else {}
     groups: dict[tuple[str, ...], list[Attributes]] = {}
     for node_id in node_ids:
         if node_id in known:
             groups.setdefault(fold_key(known[node_id]), []).append(known[node_id])
     chosen = list(groups.values())[:limit]
     return tuple(_listed(cursor, [(group[0], tuple(group[1:])) for group in chosen]))
+
+
+def _live(cursor: Any, node_ids: Sequence[UUID]) -> dict[UUID, Attributes]:
+    return {node.id: node for node in read_attributes(cursor, node_ids) if node.withdrawn is None}
 
 
 def _listed(
@@ -146,7 +150,7 @@ def fetch(node_ids: Sequence[UUID]) -> Listing:
     """The nodes in the order asked for, duplicates dropped, and which of them are not there for the caller."""
     wanted = list(dict.fromkeys(node_ids))
     cursor = session_cursor()
-    known = {node.id: node for node in read_attributes(cursor, wanted)}
+    known = _live(cursor, wanted)
     rows = tuple(_listed(cursor, [(known[node_id], ()) for node_id in wanted if node_id in known]))
     there = {row.node.id for row in rows}
     return Listing(rows, not_found=tuple(node_id for node_id in wanted if node_id not in there))

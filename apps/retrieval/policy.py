@@ -13,11 +13,16 @@ from apps.core.schemas import StrictModel
 from apps.retrieval.schemas import PolicyReference
 
 FEATURES = ("semantic", "lexical", "graph", "recency", "salience", "confidence")
-CHANNELS = ("lexical", "semantic")
+CHANNELS = ("lexical", "semantic", "graph", "pinned")
 KIND = "scoring"
 
-SCORER_CONTRACT = "native-1"
-"""Bumped by hand when the same inputs may get another score or order."""
+SCORER_CONTRACT = "native-2"
+"""Bumped by hand when the same memory may get another score or order.
+
+native-2: the graph and the pinned channel, the steps of a reranker. What native-1 knew scores as it did.
+"""
+CONTRACTS = ("native-1", SCORER_CONTRACT)
+"""Contracts whose receipts the scorer of this version replays."""
 
 
 class FeatureWeights(StrictModel):
@@ -56,9 +61,17 @@ class SessionInheritance(StrictModel):
     """Neighbours of the best rows of a conversation enter or rise to a share of their score."""
 
     enabled: bool = True
+    documents: bool = Field(False, description="Whether the parts of one document do the same.")
     top: int = Field(20, ge=0, le=50, description="Rows from whose places neighbours inherit.")
     distance: int = Field(2, ge=0, le=10, description="Positions on each side.")
     decay: float = Field(0.8, gt=0, lt=1, description="Share of the score that a neighbour inherits.")
+
+
+class Reranking(StrictModel):
+    """What an installed reranker may do; without one nothing of it applies."""
+
+    top: int = Field(20, ge=0, le=50, description="Best rows that it reads; 0 turns it off.")
+    keep: float = Field(0.5, ge=0, le=1, description="Share of the score that stays; the rest is its own.")
 
 
 class ScoringPolicy(StrictModel):
@@ -71,8 +84,23 @@ class ScoringPolicy(StrictModel):
     recency_per_day: float = Field(0.02, ge=0, le=1, description="λ of exp(−λ·days).")
     epistemic: EpistemicFactors = EpistemicFactors()
     kinds: KindFactors = KindFactors()
-    relevance_floor: float = Field(0.0, ge=0, le=2)
+    query_analysis: str | None = Field(
+        None, max_length=64, description="Registered analysis of the query's wording; null: none is asked."
+    )
+    temporal_bonus: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="Added to rows of the time that the analysis found the query to speak of.",
+    )
+    relevance_floor: float = Field(
+        0.0, ge=0, le=2, description="Under it, semantic + lexical bound the score."
+    )
+    current_update: float = Field(
+        1.0, ge=1, le=2, description="Factor of latest editions where the analysis found present wording."
+    )
     session: SessionInheritance = SessionInheritance()
+    rerank: Reranking = Reranking()
 
 
 @dataclass(frozen=True, slots=True)

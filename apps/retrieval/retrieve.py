@@ -2,24 +2,27 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from apps.core.db.sessions import current_principal
 from apps.graph.analyser import ANALYSER_VERSION
-from apps.retrieval.candidates import Attributes, Candidate, Candidates, generate
+from apps.retrieval.candidates import Attributes
 from apps.retrieval.candidates.run import session_cursor
 from apps.retrieval.emptiness import filters_unmatched, why_empty
-from apps.retrieval.features import features
 from apps.retrieval.folding import fold, version_marks
 from apps.retrieval.hydrate import Display, hydrate
-from apps.retrieval.policy import PolicyInForce, in_force
-from apps.retrieval.schemas import Folded, Provenance, Retrieval, RetrievalRequest, Row, Weights
-from apps.retrieval.scoring import Scored, applied_weights, inherit, score_pool
-from apps.retrieval.sessions import neighbours
+from apps.retrieval.policy import PolicyInForce
+from apps.retrieval.ranking import Ranked, Rules, rank, rules, source_key
+from apps.retrieval.reranking import Pairs, Verdict, blended, judge, pairs
+from apps.retrieval.schemas import Folded, Provenance, Retrieval, RetrievalRequest, Row
+from apps.retrieval.scoring import Scored
 
-LEAST_UNVERIFIED_CONFIDENCE = 0.30
-HIDDEN_BY_DEFAULT = frozenset({"hypothetical", "deprecated", "conditional"})
+MAX_HINTS = 5
+
+Entity = tuple[Scored, tuple[Scored, ...]]
+"""The row that represents an entity, and the others of it."""
 
 
 def retrieve(
@@ -34,102 +37,133 @@ def retrieve(
         multipliers: by feature (weighted) or channel (rank fusion), each in [0.25, 4]; absent ones are 1.
         policy: another one than the stored policy that rules the workspace.
 
-    Raises InvalidRequest for a multiplier out of range. A channel that fails is reported, never raised.
+    Raises InvalidRequest for a multiplier out of range. A channel that fails is reported, never raised. An installed
+    reranker is asked within the session; whoever minds that takes the three steps apart: `begin`, `judge`, `finish`.
     """
-    ruling = policy or in_force(current_principal().workspace_id)
-    weights = applied_weights(ruling.document, multipliers)
-    found = generate(request, depth=ruling.document.candidates_per_channel)
-    excluded: Counter[str] = Counter()
-    pool = [c for c in found.pool if _admitted(c, request, excluded)]
-    table = features(pool, at=request.reference_time, recency_per_day=ruling.document.recency_per_day)
-    ranked = score_pool(pool, table, ruling.document, weights)
-    cursor = session_cursor()
-    beside = neighbours(cursor, ranked, found.restriction, ruling.document.session)
-    if beside:
-        admitted = [pair for pair in beside if _admitted(pair[1], request, Counter())]
-        ranked = inherit(ranked, admitted, ruling.document)
-    chosen = _choose(ranked, request, excluded)
-    return _answer(cursor, request, found, ranked, chosen, excluded, weights, ruling)
+    begun = begin(request, multipliers=multipliers, policy=policy)
+    return finish(begun, judge(begun.pairs))
 
 
-def _admitted(candidate: Candidate, request: RetrievalRequest, excluded: Counter[str]) -> bool:
-    """Whether a node's standing lets it into the answer; the reason is counted where it does not."""
-    if request.epistemic_mode == "explicit":
-        return True
-    node = candidate.node
-    reason = None
-    if node.epistemic in HIDDEN_BY_DEFAULT:
-        reason = f"epistemic_{node.epistemic}"
-    elif node.epistemic == "unverified" and node.confidence <= LEAST_UNVERIFIED_CONFIDENCE:
-        reason = "epistemic_unverified"
-    if reason:
-        excluded[reason] += 1
-    return reason is None
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A retrieval whose rows are ranked; `pairs` is what a reranker is to read of it, None where none is asked."""
+
+    request: RetrievalRequest
+    by: Rules
+    ranked: Ranked
+    pairs: Pairs | None
 
 
-def _choose(
-    ranked: Sequence[Scored], request: RetrievalRequest, excluded: Counter[str]
-) -> list[tuple[Scored, tuple[Scored, ...]]]:
-    """The entities of the answer: above the least score, not too many of one source, at most `limit`."""
-    chosen: list[tuple[Scored, tuple[Scored, ...]]] = []
+def begin(
+    request: RetrievalRequest,
+    *,
+    multipliers: Mapping[str, float] | None = None,
+    policy: PolicyInForce | None = None,
+) -> Begun:
+    """The first half of `retrieve`, in a session."""
+    by = rules(multipliers, policy)
+    ranked = rank(request, by)
+    return Begun(
+        request, by, ranked, pairs(session_cursor(), request.query, ranked.rows, by.ruling.document.rerank)
+    )
+
+
+def finish(begun: Begun, verdict: Verdict) -> Retrieval:
+    """The second half of `retrieve`, in a session of the same principal; `verdict` is `judge` of the pairs."""
+    request, ranked = begun.request, begun.ranked
+    rows = blended(ranked.rows, verdict.scores, begun.by.ruling.document.rerank)
+    found = _answer(begun, verdict, choose(rows, request))
+    return _with_hints(found, begun) if request.include_cross_scope and request.scopes else found
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The entities of the answer, at most `limit`, and why others that were scored are none of them, by node.
+
+    `dropped` counts entities by reason; those over the limit have none.
+    """
+
+    chosen: list[Entity]
+    dropped: Counter[str]
+    reasons: dict[UUID, str]
+
+
+def choose(ranked: Sequence[Scored], request: RetrievalRequest) -> Choice:
+    """Above the least score, not too many of one source, at most `limit`."""
+    choice = Choice([], Counter(), {})
     per_source: Counter[Any] = Counter()
     for best, others in fold(ranked):
-        if request.min_score is not None and best.score < request.min_score:
-            excluded["below_min_score"] += 1
-            continue
-        if request.max_per_source is not None:
-            source = _source_key(best.candidate.node)
-            if per_source[source] >= request.max_per_source:
-                excluded["max_per_source"] += 1
-                continue
-            per_source[source] += 1
-        if len(chosen) < request.limit:
-            chosen.append((best, others))
-    return chosen
+        reason = _drop(best, request, per_source)
+        if reason is not None:
+            choice.dropped[reason] += 1
+            choice.reasons.update((row.candidate.node.id, reason) for row in (best, *others))
+        elif len(choice.chosen) < request.limit:
+            choice.chosen.append((best, others))
+    return choice
 
 
-def _source_key(node: Attributes) -> tuple[Any, ...]:
-    if node.repo is None:
-        return (node.id,)
-    return (node.principal_id, node.repo, node.type, str(node.identity))
+def _drop(best: Scored, request: RetrievalRequest, per_source: Counter[Any]) -> str | None:
+    if request.min_score is not None and best.score < request.min_score:
+        return "below_min_score"
+    if request.max_per_source is None:
+        return None
+    source = source_key(best.candidate.node)
+    if per_source[source] >= request.max_per_source:
+        return "max_per_source"
+    per_source[source] += 1
+    return None
 
 
-def _answer(
-    cursor: Any,
-    request: RetrievalRequest,
-    found: Candidates,
-    ranked: Sequence[Scored],
-    chosen: Sequence[tuple[Scored, tuple[Scored, ...]]],
-    excluded: Counter[str],
-    weights: Weights,
-    ruling: PolicyInForce,
-) -> Retrieval:
-    display = hydrate(cursor, [best.candidate.node.id for best, _ in chosen])
-    own = current_principal().principal_id
-    rows = tuple(
-        _row(rank, best, others, display[best.candidate.node.id], own)
-        for rank, (best, others) in enumerate(chosen, 1)
-    )
+def _answer(begun: Begun, verdict: Verdict, choice: Choice) -> Retrieval:
+    request, ranked, by = begun.request, begun.ranked, begun.by
+    cursor, found = session_cursor(), ranked.found
+    rows = _rows(cursor, choice.chosen)
     unmatched = reasons = None
     if not rows:
         unmatched = filters_unmatched(cursor, request, found.restriction)
-        reasons = why_empty(cursor, request, found.restriction, excluded["below_min_score"], unmatched)
-    shown = sum(1 + len(others) for _, others in chosen)
+        below = choice.dropped["below_min_score"]
+        reasons = why_empty(cursor, request, found.restriction, below, unmatched)
+    shown = sum(1 + len(others) for _, others in choice.chosen)
     return Retrieval(
         rows=rows,
-        scored=len(ranked),
-        omitted=len(ranked) - shown,
+        scored=len(ranked.rows),
+        omitted=len(ranked.rows) - shown,
         channels=found.channels,
-        weights=weights,
-        policy=ruling.reference,
+        weights=by.weights,
+        policy=by.ruling.reference,
         corpus_digest=found.statistics.digest(),
         embedder=request.embedding.model_id,
         analyser=ANALYSER_VERSION,
         query_groups=found.groups,
         groups_used=found.groups_used,
-        excluded={reason: count for reason, count in excluded.items() if count},
+        excluded=dict(Counter(ranked.refused.values()) + choice.dropped),
         filters_unmatched=unmatched,
         why_empty=reasons,
+        query_analysis=ranked.analysis,
+        reranker=verdict.version,
+        errors=ranked.errors | ({"reranker": verdict.error} if verdict.error else {}),
+    )
+
+
+def _with_hints(found: Retrieval, begun: Begun) -> Retrieval:
+    """With what the scopes outside the request hold, under the same weights and on the scale of the answer's rows."""
+    request = begun.request
+    elsewhere = replace(request, scopes=None, outside=request.scopes or (), limit=MAX_HINTS)
+    beyond = rank(elsewhere, begun.by, scale=begun.ranked.scale if begun.ranked.rows else None)
+    rows = _rows(session_cursor(), choose(beyond.rows, elsewhere).chosen)
+    failed = any(channel.status == "failed" for channel in beyond.found.channels)
+    errors = {"cross_scope": "channel_failed"} if failed else {}
+    return replace(found, hints=rows, errors={**found.errors, **errors})
+
+
+def _rows(cursor: Any, chosen: Sequence[Entity]) -> tuple[Row, ...]:
+    display = hydrate(cursor, [best.candidate.node.id for best, _ in chosen])
+    own = current_principal().principal_id
+    # A node may be deleted while it is being answered.
+    there = [(best, others) for best, others in chosen if best.candidate.node.id in display]
+    return tuple(
+        _row(rank, best, others, display[best.candidate.node.id], own)
+        for rank, (best, others) in enumerate(there, 1)
     )
 
 
@@ -177,4 +211,5 @@ def _row(rank: int, best: Scored, others: Sequence[Scored], display: Display, ow
             for o in others
         ),
         version_status=marks.get(node.id),
+        withdrawn=node.withdrawn,
     )

@@ -52,6 +52,11 @@ class RetrievalRequest:
     epistemic_mode: EpistemicMode = "default"
     min_score: float | None = None
     max_per_source: int | None = None
+    include_cross_scope: bool = False
+    outside: tuple[str, ...] = ()
+    """Scopes to stay out of; set by retrieval itself, for hints."""
+    only: tuple[UUID, ...] = ()
+    """Nodes to look at alone; set by retrieval itself, to explain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,9 @@ class Raw:
     cosine: float | None = None
     lexical_rank: int | None = None
     semantic_rank: int | None = None
+    hops: int | None = None
+    graph_rank: int | None = None
+    pinned_rank: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +170,7 @@ class Row:
     standing: bool = False
     others: tuple[Folded, ...] = ()
     version_status: Literal["latest", "superseded"] | None = None
+    withdrawn: Literal["archived", "superseded"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +202,9 @@ class Retrieval:
         scored: candidates that got a score; `omitted` of them did not become rows or members of one.
         excluded: counts by reason of candidates that were left out after the channels.
         why_empty: filled when there are no rows.
+        hints: rows of scopes outside the request, apart; `rank` is among themselves.
+        query_analysis, reranker: versions of those that were used.
+        errors: stable codes by name of an extension that failed, or of the hints; the rows stand without it.
     """
 
     rows: tuple[Row, ...]
@@ -209,6 +221,10 @@ class Retrieval:
     excluded: Mapping[str, int] = field(default_factory=dict)
     filters_unmatched: tuple[str, ...] | None = None
     why_empty: Mapping[str, Any] | None = None
+    hints: tuple[Row, ...] = ()
+    query_analysis: str | None = None
+    reranker: str | None = None
+    errors: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def partial(self) -> bool:

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from operator import attrgetter
-from typing import Any
 from uuid import UUID
 
 from apps.core.problems import InvalidRequest
@@ -15,6 +15,8 @@ from apps.retrieval.schemas import Adjustment, Features, Raw, Weights
 DECIMALS = 10
 LEAST_MULTIPLIER, GREATEST_MULTIPLIER = 0.25, 4.0
 SESSION_DECAY = "session_decay"
+RERANK_KEEP, RERANK = "rerank_keep", "rerank"
+"""The two steps of a reranked row: what stays of its score, and what the reranker adds."""
 _IN_ORDER = attrgetter(*FEATURES)
 
 
@@ -36,6 +38,10 @@ class Scored:
     @property
     def path_score(self) -> int:
         return self.candidate.channels
+
+    @property
+    def reranked(self) -> bool:
+        return bool(self.adjustments) and self.adjustments[-1].kind == RERANK
 
     def order(self) -> tuple[float, int, int]:
         """Sorts best first: score, then number of channels, then id."""
@@ -90,33 +96,79 @@ def score_of(
         for name, feature in zip(FEATURES, _IN_ORDER(features), strict=True):
             value += applied[name] * feature
     else:
-        ranks = {"lexical": raw.lexical_rank, "semantic": raw.semantic_rank}
+        ranks = ranks_of(raw)
         value = 0.0
-        for name in CHANNELS:
+        for name, weight in applied.items():
             rank = ranks[name]
             if rank is not None:
-                value += applied[name] / (fusion_k + rank)
-    inherited = False
+                value += weight / (fusion_k + rank)
     for step in adjustments:
         if step.kind == SESSION_DECAY:
-            value, inherited = round(round(value, DECIMALS) * step.coefficient, DECIMALS), True
+            value = round(round(value, DECIMALS) * step.coefficient, DECIMALS)
         elif step.kind == "relevance_cap":
             value = min(value, step.coefficient)
         elif step.kind == "temporal_bonus":
             value += step.coefficient
+        elif step.kind == RERANK_KEEP:
+            value = round(value, DECIMALS) * step.coefficient
+        elif step.kind == RERANK:
+            value = round(value + step.coefficient, DECIMALS)  # as `reranked_score`
         else:
             value *= step.coefficient
-    return value if inherited else round(value, DECIMALS)
+    return round(value, DECIMALS)
+
+
+def reranked_score(score: float, *, keep: float, added: float) -> float:
+    """A returned score after the two steps of a reranker."""
+    return round(score * keep + added, DECIMALS)
+
+
+def ranks_of(raw: Raw) -> dict[str, int | None]:
+    """The place of a row in each channel; None where the channel did not return it."""
+    return {
+        "lexical": raw.lexical_rank,
+        "semantic": raw.semantic_rank,
+        "graph": raw.graph_rank,
+        "pinned": raw.pinned_rank,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What an analysis of the query found, as scoring needs it.
+
+    Attributes:
+        window: the time that the query speaks of, half-open.
+        current: nodes that are the latest edition of what they tell, where the query asks for the present state.
+    """
+
+    window: tuple[datetime, datetime] | None = None
+    current: frozenset[UUID] = frozenset()
+
+
+NO_WORDING = Wording()
 
 
 def score_pool(
-    pool: Sequence[Candidate], table: Sequence[Features], policy: ScoringPolicy, weights: Weights
+    pool: Sequence[Candidate],
+    table: Sequence[Features],
+    policy: ScoringPolicy,
+    weights: Weights,
+    wording: Wording = NO_WORDING,
 ) -> list[Scored]:
     """Every candidate of the pool with its score, best first."""
     scored = []
     for candidate, features in zip(pool, table, strict=True):
-        raw = Raw(candidate.bm25, candidate.cosine, candidate.lexical_rank, candidate.semantic_rank)
-        steps = tuple(_adjustments(candidate, features, policy))
+        raw = Raw(
+            candidate.bm25,
+            candidate.cosine,
+            candidate.lexical_rank,
+            candidate.semantic_rank,
+            candidate.hops,
+            candidate.graph_rank,
+            candidate.pinned_rank,
+        )
+        steps = tuple(_adjustments(candidate, features, policy, wording))
         value = score_of(
             formula=policy.formula,
             applied=weights.applied,
@@ -129,7 +181,10 @@ def score_pool(
     return sorted(scored, key=Scored.order)
 
 
-def _adjustments(candidate: Candidate, features: Features, policy: ScoringPolicy) -> list[Adjustment]:
+def _adjustments(
+    candidate: Candidate, features: Features, policy: ScoringPolicy, wording: Wording
+) -> list[Adjustment]:
+    """The steps after the formula, in their order; one that changes nothing is none."""
     steps = []
     epistemic = getattr(policy.epistemic, candidate.node.epistemic)
     if epistemic != 1.0:
@@ -137,10 +192,21 @@ def _adjustments(candidate: Candidate, features: Features, policy: ScoringPolicy
     kind = getattr(policy.kinds, candidate.node.kind)
     if kind != 1.0:
         steps.append(Adjustment("kind", kind))
+    if policy.temporal_bonus > 0 and _within(candidate, wording.window):
+        steps.append(Adjustment("temporal_bonus", policy.temporal_bonus))
     relevance = features.semantic + features.lexical
     if policy.relevance_floor > 0 and relevance < policy.relevance_floor:
         steps.append(Adjustment("relevance_cap", relevance))
+    if policy.current_update != 1.0 and candidate.node.id in wording.current:
+        steps.append(Adjustment("current_update", policy.current_update))
     return steps
+
+
+def _within(candidate: Candidate, window: tuple[datetime, datetime] | None) -> bool:
+    if window is None:
+        return False
+    moment = candidate.node.event_at or candidate.node.updated_at
+    return window[0] <= moment < window[1]
 
 
 def inherit(
@@ -168,15 +234,3 @@ def inherit(
             base=source_id,
         )
     return sorted(best.values(), key=Scored.order)
-
-
-def as_kwargs(row: Scored, **more: Any) -> dict[str, Any]:
-    """The scoring part of a result row."""
-    return {
-        "score": row.score,
-        "path_score": row.path_score,
-        "features": row.features,
-        "raw": row.raw,
-        "adjustments": row.adjustments,
-        **more,
-    }

@@ -75,7 +75,7 @@ def _read(receipt_id: UUID) -> StoredReceipt:
 
 def _agree(row: Receipt, receipt: ReceiptDocument) -> bool:
     """Whether the arrays beside the document say what it says."""
-    said = arrays.arrays_of(receipt.model_dump(include={"candidates", "weights"}))
+    said = arrays.arrays_of(receipt.model_dump(include={"schema_version", "candidates", "weights"}))
     return all(getattr(row, name) == getattr(said, name) for name in said.__slots__)
 
 

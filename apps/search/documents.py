@@ -58,9 +58,36 @@ class ResultRow(Marked):
     event_at: str | None = None
     updated_at: str
     version_status: Literal["latest", "superseded"] | None = None
-    epistemic: str | None = None
+    epistemic: str | None = Field(None, description="What the row is, where all were asked for.")
+    withdrawn: Literal["archived", "superseded"] | None = Field(
+        None, description="Only where all were asked for."
+    )
     features: dict[str, float] | None = None
     same_entity: SameEntity | None = None
+
+
+class HintRow(BaseModel):
+    """A row of another scope. It is no source of the trace; fetch it by its id to use it."""
+
+    node_id: str
+    scope: str
+    rank: int = Field(description="Among the hints.")
+    score: float = Field(description="Comparable with the scores of the rows.")
+    kind: str
+    subkind: str | None = None
+    type: str | None = None
+    title: str
+    content: str
+    content_truncated: Literal[True] | None = None
+    path: str | None = None
+    url: str | None = None
+    labels: list[str] | None = None
+    state: str | None = None
+    event_at: str | None = None
+    updated_at: str
+    version_status: Literal["latest", "superseded"] | None = None
+    epistemic: str | None = None
+    withdrawn: Literal["archived", "superseded"] | None = None
 
 
 class GraphResultRow(Marked):
@@ -144,7 +171,14 @@ class SearchAnswer(BaseModel):
     results: list[ResultRow]
     graph_results: list[GraphResultRow] | None = None
     graph_truncated: bool | None = None
-    rerank_applied: bool | None = None
+    cross_scope_hints: list[HintRow] | None = None
+    rerank_applied: bool | None = Field(
+        None, description="Whether an installed reranker scored the first rows."
+    )
+    extension_errors: dict[str, str] | None = Field(
+        None,
+        description="Why a reranker, a query analysis or the hints did not answer; the rows stand without.",
+    )
     profile: ProfileUsed | None = None
     channels: list[dict[str, Any]] | None = None
     excluded: dict[str, int] | None = None

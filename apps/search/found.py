@@ -1,4 +1,4 @@
-"""The reading half of a search: candidates, the graph axis and its strengths, in one read-only session."""
+"""The reading half of a search: candidates, the graph axis and its strengths, in read-only sessions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,9 +19,11 @@ from apps.retrieval.listing import Listing, fetch, scan
 from apps.retrieval.pages import PAGE_TYPE, Expansion, PageRow, expand
 from apps.retrieval.policy import PolicyInForce, in_force
 from apps.retrieval.receipts.document import ProfileUse
-from apps.retrieval.retrieve import retrieve
+from apps.retrieval.reranking import Verdict, judge
+from apps.retrieval.retrieve import Begun, begin, finish
 from apps.retrieval.schemas import Retrieval, RetrievalRequest
 from apps.search.exceptions import RetrievalFailed
+from apps.search.hints import hints_kept, hints_shown
 from apps.search.rows import GraphRow, ShownRow, of_listed, of_retrieved
 from apps.search.schemas import SearchRequest
 from apps.sources.identity import Unresolved, identify
@@ -33,6 +35,11 @@ log = structlog.get_logger(__name__)
 MAX_GRAPH_ROWS = 30
 MAX_POOL = 200
 """Pages of the graph axis whose strength is looked up."""
+
+SEARCHED = frozenset({"lexical", "semantic"})
+"""Channels of which one must answer; the others add to them."""
+KEPT = ("rerank_applied", "extension_errors", "graph_truncated", "profile")
+"""What a trace keeps of an answer's own words about itself."""
 
 READ_ONLY = {"transaction_read_only": "on"}
 NO_EMBEDDING = QueryEmbedding("empty")
@@ -64,9 +71,9 @@ def find(caller: PrincipalIdentity, request: SearchRequest, *, at: datetime) -> 
     embedding = embed_query(request.query) if request.mode == "search" else NO_EMBEDDING
     lowered = _lowered(request, embedding, at)
     try:
+        if request.mode == "search":
+            return _search(caller, request, lowered)
         with principal_session(caller, limits=READ_ONLY):
-            if request.mode == "search":
-                return _searched(request, lowered)
             listing = fetch(request.node_ids or ()) if request.node_ids is not None else scan(lowered)
             return _listed(request, listing)
     except Problem:
@@ -88,16 +95,27 @@ def _lowered(request: SearchRequest, embedding: QueryEmbedding, at: datetime) ->
         epistemic_mode=request.epistemic_mode,
         min_score=request.min_score,
         max_per_source=request.max_per_source,
+        include_cross_scope=request.include_cross_scope,
     )
 
 
-def _searched(request: SearchRequest, lowered: RetrievalRequest) -> Found:
-    ruling = in_force(current_principal().workspace_id)
-    ranked_by = _ranked_by(request, ruling)
-    found = retrieve(lowered, multipliers=ranked_by.multipliers, policy=ruling)
-    if any(c.status == "failed" for c in found.channels) and not any(
-        c.status == "ok" for c in found.channels
-    ):
+def _search(caller: PrincipalIdentity, request: SearchRequest, lowered: RetrievalRequest) -> Found:
+    """In one session, or in two with a reranker between them."""
+    with principal_session(caller, limits=READ_ONLY):
+        ruling = in_force(current_principal().workspace_id)
+        ranked_by = _ranked_by(request, ruling)
+        begun = begin(lowered, multipliers=ranked_by.multipliers, policy=ruling)
+        if begun.pairs is None:
+            return _searched(request, begun, Verdict(), ranked_by.use)
+    verdict = judge(begun.pairs)
+    with principal_session(caller, limits=READ_ONLY):
+        return _searched(request, begun, verdict, ranked_by.use)
+
+
+def _searched(request: SearchRequest, begun: Begun, verdict: Verdict, use: ProfileUse) -> Found:
+    found = finish(begun, verdict)
+    searched = [c for c in found.channels if c.name in SEARCHED]
+    if not found.rows and found.partial and not any(c.status == "ok" for c in searched):
         log.error("every channel failed")
         raise RetrievalFailed
     rows = tuple(of_retrieved(row) for row in found.rows)
@@ -105,23 +123,27 @@ def _searched(request: SearchRequest, lowered: RetrievalRequest) -> Found:
     shown: dict[str, Any] = {
         "channels": [_channel(report) for report in found.channels],
         "excluded": dict(found.excluded),
-        "rerank_applied": False,
-        "profile": _profile(ranked_by.use),
+        "rerank_applied": found.reranker is not None,
+        "profile": _profile(use),
     }
+    if found.errors:
+        shown["extension_errors"] = dict(found.errors)
     if request.graph_expand:
         shown["graph_truncated"] = expansion.truncated if expansion else False
     settings = _settings(found) | _empty(found.why_empty)
+    if request.include_cross_scope:
+        shown["cross_scope_hints"] = hints_shown(found.hints, explicit=request.epistemic_mode == "explicit")
+        settings["cross_scope_hints"] = hints_kept(found.hints)
     return Found(
         rows=rows,
         partial=found.partial or failed,
-        settings=settings
-        | {name: shown[name] for name in ("rerank_applied", "graph_truncated", "profile") if name in shown},
+        settings=settings | {name: shown[name] for name in KEPT if name in shown},
         shown=shown,
         graph=graph,
         retrieval=found,
-        asked=lowered,
+        asked=begun.request,
         why_empty=found.why_empty if not rows else None,
-        profile=ranked_by.use,
+        profile=use,
     )
 
 

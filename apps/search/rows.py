@@ -52,6 +52,7 @@ class ShownRow:
     others: tuple[Member, ...] = ()
     version_status: str | None = None
     epistemic: str | None = None
+    withdrawn: str | None = None
     index_updated_at: str | None = None
 
     def document(self, *, explain: bool, explicit: bool) -> dict[str, Any]:
@@ -73,6 +74,7 @@ class ShownRow:
             "updated_at": clock.iso(self.updated_at),
             "version_status": self.version_status,
             "epistemic": self.epistemic if explicit else None,
+            "withdrawn": self.withdrawn,
             "features": dict(self.features) if explain and self.features else None,
         }
         return {name: value for name, value in shown.items() if value is not None}
@@ -109,6 +111,7 @@ def of_retrieved(row: retrieved.Row) -> ShownRow:
         others=tuple(Member(o.node_id, o.provenance, o.score, o.status) for o in row.others),
         version_status=row.version_status,
         epistemic=row.epistemic,
+        withdrawn=row.withdrawn,
     )
 
 

@@ -37,7 +37,11 @@ Multiplier = Annotated[Finite, Field(ge=0.25, le=4)]
 
 
 class SearchFilters(StrictModel):
-    """All must match. Times are half-open: since ≤ time < until, on the event time, else the update time."""
+    """All must match.
+
+    `since` and `until` bound the event time, else the update time: since ≤ time < until. `valid_since` and
+    `valid_until` name a window that the validity must overlap. `known_at` leaves out what was stored later.
+    """
 
     kinds: Annotated[list[Literal["episodic", "structural", "passage"]], Field(max_length=3)] = []
     subkinds: Names = []
@@ -74,8 +78,11 @@ class SearchRequest(StrictModel):
     corpus: Literal["all", "shared"] = Field("all", description="shared: only what the workspace shares.")
     limit: Annotated[int, Field(ge=1, le=MAX_LIMIT, description="Counts folded entities.")] = 10
     filters: SearchFilters = SearchFilters()
-    ranking_multipliers: dict[
-        Literal["semantic", "lexical", "graph", "recency", "salience", "confidence"], Multiplier
+    ranking_multipliers: Annotated[
+        dict[
+            Literal["semantic", "lexical", "graph", "recency", "salience", "confidence", "pinned"], Multiplier
+        ],
+        Field(description="By feature; under a policy of rank fusion by channel. Absent ones are 1."),
     ] = {}
     include_content: bool = Field(
         False, description="Inline the live text of up to 5 documents and 5 wiki pages."
@@ -100,12 +107,16 @@ class SearchRequest(StrictModel):
     epistemic_mode: Literal["default", "explicit"] = "default"
     min_score: Annotated[Finite, Field(ge=0)] | None = None
     max_per_source: Annotated[int, Field(ge=1, le=50)] | None = None
+    include_cross_scope: bool = Field(
+        False, description="Also give up to 5 hints out of the principal's scopes that were not named."
+    )
 
     @model_validator(mode="after")
     def _window(self) -> "SearchRequest":
-        since, until = self.filters.since, self.filters.until
-        if since is not None and until is not None and since >= until:
-            raise PydanticCustomError("bad_window", "since lies before until")
+        asked = self.filters
+        for since, until in ((asked.since, asked.until), (asked.valid_since, asked.valid_until)):
+            if since is not None and until is not None and since >= until:
+                raise PydanticCustomError("bad_window", "A window begins before it ends")
         return self
 
     @field_validator("include_context")

@@ -21,7 +21,7 @@ from apps.learning.alerts import tell_inapplicable
 from apps.retrieval.packing import PackedContext
 from apps.retrieval.receipts.document import NewReceipt, ProfileUse
 from apps.retrieval.services import save_receipt
-from apps.search import live
+from apps.search import hints, live
 from apps.search.context import context_shown, pack_found
 from apps.search.found import Found, find
 from apps.search.metrics import PROFILES, SEARCHES
@@ -71,7 +71,8 @@ def search(*, caller: PrincipalIdentity, request: SearchRequest) -> Fitted:
     document = _document(request, found, outcome)
     if context is not None:
         document["context"] = context_shown(context)
-    return fit_budget(document, budget=SEARCH_BUDGET, whole_first=request.mode == "fetch")
+    texts = (("results", "content"), hints.TEXTS)
+    return fit_budget(document, budget=SEARCH_BUDGET, texts=texts, whole_first=request.mode == "fetch")
 
 
 def _tell_of_profile(caller: PrincipalIdentity, request: SearchRequest, use: ProfileUse) -> None:

@@ -11,6 +11,7 @@ from apps.feedback.models import CitationSet, Judgment
 from apps.feedback.schemas import CitationsRequest
 from apps.feedback.selectors import folded_labels
 from apps.feedback.services.citations import record_citations
+from apps.graph.tasks import embed
 from apps.operations import expiry, holds
 from apps.operations.erasure import runs
 from apps.operations.erasure.tasks import erase
@@ -27,6 +28,12 @@ from tests.support.labels import fill, judge, keep
 from tests.support.library import ask, store, wiki
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def no_broker(monkeypatch) -> None:
+    """Nobody waits for a broker that is not there."""
+    monkeypatch.setattr(embed, "apply_async", lambda **_: None)
 
 
 @pytest.fixture
@@ -243,3 +250,16 @@ def test_erasing_a_principal_leaves_no_record_of_it(
     assert counts(owner_connection) == left
     with principal_session(other):
         assert CitationSet.objects.count() == 1
+
+
+def test_what_is_not_due_costs_no_look_at_holds(me, labelled, owner_connection, admin_connection) -> None:
+    """The status is read again and again, whatever number of records there is."""
+    asked = (
+        "SELECT coalesce(sum(calls), 0) FROM pg_stat_xact_user_functions WHERE funcname = 'operations_held'"
+    )
+    for days, calls in ((0, 0), (731, 1)):
+        age(owner_connection, days)
+        with admin_connection.transaction():
+            admin_connection.execute("SET LOCAL track_functions = 'all'")
+            admin_connection.execute("SELECT * FROM feedback_labels_status()").fetchall()
+            assert admin_connection.execute(asked).fetchone() == (calls,)

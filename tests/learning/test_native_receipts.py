@@ -14,9 +14,10 @@ from apps.retrieval.policy import FEATURES, ScoringPolicy, unstored
 from apps.retrieval.receipts.columns import load_columns
 from apps.retrieval.schemas import Adjustment, Features, Raw
 from apps.retrieval.scoring import score_of, weighed
-from tests.retrieval.test_receipts import keep, stored
+from tests.retrieval.test_receipts import stored
 from tests.support import memory
 from tests.support.factories import make_principal, make_world
+from tests.support.receipts import keep
 
 pytestmark = pytest.mark.django_db
 
@@ -124,7 +125,7 @@ def test_ties_are_those_of_the_native_order(me, kept) -> None:
         ids = [candidate.node_id for candidate in receipt.candidates]
         assert found.id_rank[rows].tolist() == [sorted(ids).index(one) for one in ids]
         assert found.tie_path[rows].tolist() == [candidate.channels for candidate in receipt.candidates]
-        assert not found.tie_group[rows].any()
+        assert found.tie_group[rows].all(), "no row is of a reranked prefix"
         returned = [c.score for c in receipt.candidates]
         order = np.lexsort((found.id_rank[rows], -found.tie_path[rows], -np.array(returned)))
         assert order.tolist() == list(range(len(ids)))

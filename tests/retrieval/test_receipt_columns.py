@@ -19,9 +19,10 @@ from apps.retrieval.schemas import Adjustment, Features, Raw
 from apps.retrieval.scoring import score_of
 from apps.retrieval.services.receipts import _values
 from apps.retrieval.steps import weighted_sums
-from tests.retrieval.test_receipts import TEXTS, keep, stored
+from tests.retrieval.test_receipts import TEXTS, stored
 from tests.support import memory
 from tests.support.factories import make_principal, make_world
+from tests.support.receipts import keep
 
 pytestmark = pytest.mark.django_db
 
@@ -180,7 +181,7 @@ def test_steps_in_any_order_are_those_of_the_scalar_formula() -> None:
     flat = [(row, KINDS.index(s.kind), s.coefficient) for row, chain in enumerate(chains) for s in chain]
     rows, kinds, values = (np.array(column) for column in zip(*flat, strict=True))
     scores = weighted_sums(np.array(features).T.copy(), np.array([list(names.values())]), np.zeros(500, int))
-    steps = steps_of(rows, kinds, values, 500)
+    steps = steps_of(rows, kinds, values)
     whole = scores.copy()
     for step in steps:
         whole = step.apply(whole)

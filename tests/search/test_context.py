@@ -4,16 +4,21 @@ import hashlib
 import json
 import sys
 from datetime import UTC, datetime
+from io import StringIO
 from types import SimpleNamespace
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
+from django.core.management import call_command
 from django.db import connection
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
+from apps.accounts.services import enter_principal
 from apps.core import clock
-from apps.core.db.sessions import principal_session
+from apps.core.db.sessions import identity_of, principal_session, staff_session
+from apps.core.models import AuditEntry
+from apps.core.problems import Forbidden, InvalidRequest
 from apps.core.text import SEARCH_BUDGET, render_json
 from apps.graph.models import Node
 from apps.graph.models.nodes import AssertedBy, Durability
@@ -21,15 +26,16 @@ from apps.graph.services import PassageItem
 from apps.graph.services.passages import delete_passages
 from apps.retrieval.checks import tokenizer_is_there
 from apps.retrieval.context import present_context
-from apps.retrieval.exceptions import ContextChanged, CorruptReceipt
+from apps.retrieval.exceptions import ContextChanged, CorruptReceipt, UnknownReceipt
 from apps.retrieval.packing.installed import load
 from apps.retrieval.receipts.replay import read, verified
 from apps.retrieval.receipts.writing import dumps
 from apps.retrieval.selectors import replay_of, stored_receipt
+from apps.retrieval.services import reveal_context
 from apps.traces.models import Trace
 from tests.retrieval.test_packing import REAL, VOCABULARY
 from tests.support.api import Api, code_of
-from tests.support.factories import make_world
+from tests.support.factories import make_staff, make_world
 from tests.support.library import CHAIN, ask, store, thread, wiki
 
 pytestmark = pytest.mark.django_db
@@ -172,6 +178,27 @@ def test_a_text_that_changed_or_went_makes_another_context(me) -> None:
         assert refused.value.shown_code == "context_changed"
 
 
+def test_staff_reveal_a_context_with_a_reason_and_only_as_it_was_packed(world, me) -> None:
+    nodes = store(me, *ITEMS[:3])
+    answer, plain = ask(me, "billing", include_context=True), ask(me, "billing")
+    receipt = UUID(answer["retrieval_receipt_id"])
+    revealer = make_staff(world.workspace, "view_traces", "reveal_text", "audit")
+    with staff_session(revealer):
+        assert reveal_context(receipt_id=receipt, reason="case 7") == answer["context"]["text"]
+        assert AuditEntry.objects.filter(action="retrieval.reveal_context", object_id=str(receipt)).exists()
+    with staff_session(make_staff(world.workspace, "view_traces")), pytest.raises(Forbidden):
+        reveal_context(receipt_id=receipt, reason="case 7")
+    with staff_session(make_staff(make_world().workspace, "reveal_text")), pytest.raises(UnknownReceipt):
+        reveal_context(receipt_id=receipt, reason="case 7")
+    with staff_session(revealer), pytest.raises(InvalidRequest):
+        reveal_context(receipt_id=receipt, reason=" ")
+    with principal_session(me):
+        delete_passages(node_ids=[UUID(nodes[0])])
+    for changed in (receipt, UUID(plain["retrieval_receipt_id"])):
+        with staff_session(revealer), pytest.raises(ContextChanged):
+            reveal_context(receipt_id=changed, reason="case 7")
+
+
 def test_what_a_text_says_of_the_frame_stays_inside_its_entry(me) -> None:
     store(
         me,
@@ -292,6 +319,56 @@ def test_what_a_context_cannot_be_is_refused_with_a_pointer(me, body, pointer) -
     response = Api(me).post("/v1/search", {"query": "billing", "include_context": True} | body)
     assert (response.status_code, code_of(response)) == (400, "invalid_memory_request")
     assert json.loads(response.content)["pointer"] == pointer
+
+
+def test_a_context_adds_little_to_its_receipt(me) -> None:
+    store(me, *(thread(n, f"harbour crane {'inspection ' * n}report {n}") for n in range(1, 31)))
+    plain, answer = (
+        ask(me, "harbour crane inspection", limit=15, include_context=asked, token_budget=32_000)
+        for asked in (False, True)
+    )
+    assert len(answer["context"]["entries"]) == 15
+    assert len(kept(me, answer).document) - len(kept(me, plain).document) <= 1024
+
+
+def test_what_the_workspace_shares_is_packed_and_rendered_again(world, me) -> None:
+    store(identity_of(me.shared_principal_id), thread(1, "billing of all"))
+    store(me, thread(2, "billing of mine"))
+    answer = ask(me, "billing", include_context=True)
+    assert len(answer["context"]["entries"]) == 2
+    assert again(me, answer).text == answer["context"]["text"]
+
+
+def test_labels_of_the_context_speak_of_what_was_packed(me) -> None:
+    store(me, *ITEMS)
+    answer = ask(me, "billing rollback", include_context=True, token_budget=260)
+    entries, outside = answer["context"]["entries"], answer["context"]["left_out"]
+    whole = next(e["node_id"] for e in entries if e["has_content"])
+    reference = next(e["node_id"] for e in entries if not e["has_content"])
+
+    def judged(node: str, value: bool) -> str | int:
+        body = {
+            "feedback_id": str(uuid4()),
+            "labels": {node: value},
+            "surface": "context",
+            "method": "explicit_user",
+        }
+        response = Api(me).post(f"/v1/receipts/{answer['retrieval_receipt_id']}/judgments", body)
+        return 200 if response.status_code == 200 else code_of(response)
+
+    assert [judged(whole, True), judged(reference, False)] == [200, 200]
+    assert judged(reference, True) == "no_content"
+    assert judged(outside[0]["node_id"], False) == "not_in_context"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_command_prints_the_context(world) -> None:
+    store(enter_principal(workspace=world.workspace.pk, subject="token:reader"), *ITEMS[:2])
+    written = StringIO()
+    options = {"workspace": world.workspace.slug, "principal": "reader", "context": 500}
+    call_command("search", "billing", stdout=written, **options)
+    assert "<memory-context>" in written.getvalue()
+    assert "of 500 tokens" in written.getvalue()
 
 
 def test_a_context_costs_no_query(me) -> None:

@@ -22,6 +22,7 @@ from apps.feedback.schemas import JudgmentRequest
 from apps.feedback.services.judgments import record_judgment
 from apps.graph.services import PassageItem
 from apps.learning.identity import query_group_id
+from apps.learning.models import Evaluation, Holdout
 from apps.learning.requests import (
     EvaluationRequest,
     HoldoutRequest,
@@ -29,6 +30,7 @@ from apps.learning.requests import (
     SetJudgment,
     SetQuery,
 )
+from apps.learning.schemas import HoldoutConfig
 from apps.learning.services.evaluations import run_evaluation, start_evaluation
 from apps.learning.services.holdouts import run_holdout, start_holdout
 from apps.learning.services.query_sets import create_query_set
@@ -182,7 +184,7 @@ def evaluate(principal: PrincipalIdentity, **fields: Any) -> UUID:
     return evaluation_id
 
 
-def hold_out(principal: PrincipalIdentity, evaluation_id: UUID, set_id: UUID, **fields: Any) -> UUID:
+def hold_out(principal: PrincipalIdentity, evaluation_id: UUID, set_id: UUID | None, **fields: Any) -> UUID:
     """Ask for a holdout over a query set and do what its worker does; its id."""
     given = {"evaluation_id": evaluation_id, "query_set_id": set_id} | fields
     request = HoldoutRequest.model_validate(given, strict=False)
@@ -190,6 +192,25 @@ def hold_out(principal: PrincipalIdentity, evaluation_id: UUID, set_id: UUID, **
         holdout_id = start_holdout(idempotency_key=str(uuid7()), request=request)
     run_holdout(principal_id=principal.principal_id, holdout_id=holdout_id)
     return holdout_id
+
+
+def stored_holdout(principal: PrincipalIdentity, evaluation_id: UUID, set_id: UUID) -> UUID:
+    """The row of a holdout that nobody ran, whatever became of its evaluation."""
+    with principal_session(principal):
+        evaluation = Evaluation.objects.get(pk=evaluation_id)
+        return Holdout.objects.create(
+            workspace_id=principal.workspace_id,
+            principal_id=principal.principal_id,
+            evaluation=evaluation,
+            query_set_id=set_id,
+            requested_at=clock.now(),
+            config=HoldoutConfig().model_dump(mode="json"),
+            limit=10,
+            gate_policy_id=evaluation.gate_policy_id,
+            exploratory=False,
+            baseline_multipliers=[1.0] * 6,
+            candidate_multipliers=[1.0] * 6,
+        ).pk
 
 
 def judged_collection(principal: PrincipalIdentity, **sizes: Any) -> Collection:

@@ -48,6 +48,31 @@ def a_receipt(world: World) -> dict[str, Any]:
     return {"receipt_id": library.ask(world.principal, "billing")["retrieval_receipt_id"]}
 
 
+@foreign("ablations")
+def a_receipt_with_a_context(world: World) -> dict[str, Any]:
+    from tests.support import library
+
+    return {
+        "receipt_id": library.ask(world.principal, "billing", include_context=True)["retrieval_receipt_id"]
+    }
+
+
+@foreign("assessments")
+def an_ablation(world: World) -> dict[str, Any]:
+    from uuid import UUID
+
+    from apps.feedback.schemas import AblationRequest
+    from apps.feedback.services.ablations import ablate
+    from tests.support import library
+
+    library.store(world.principal, library.thread(1, "billing"))
+    answer = library.ask(world.principal, "billing", include_context=True)
+    targets = AblationRequest(node_ids=[answer["context"]["entries"][0]["node_id"]])
+    with principal_session(world.principal):
+        made = ablate(receipt_id=UUID(answer["retrieval_receipt_id"]), submission=targets)
+    return {"ablation_id": made["ablation_id"]}
+
+
 @foreign("ranking-profile")
 @foreign("ranking-profile-preview")
 @foreign("ranking-profile-activate")
@@ -57,6 +82,36 @@ def a_profile(world: World) -> dict[str, Any]:
     from tests.support.profiles import make_profile
 
     return {"profile_id": make_profile(world.principal)}
+
+
+@foreign("evaluation")
+@foreign("evaluation-queries")
+@foreign("evaluation-cancel")
+def an_evaluation(world: World) -> dict[str, Any]:
+    from apps.learning.requests import EvaluationRequest
+    from apps.learning.services.evaluations import start_evaluation
+
+    with principal_session(world.principal):
+        return {"evaluation_id": start_evaluation(idempotency_key="k", request=EvaluationRequest())}
+
+
+@foreign("query-set")
+def a_query_set(world: World) -> dict[str, Any]:
+    from tests.support import collection
+
+    question = collection.Question("a word of three", "fresh")
+    made = collection.Collection(world.principal, (), (question,))
+    return {"query_set_id": collection.query_set(made)}
+
+
+@foreign("holdout")
+@foreign("holdout-queries")
+@foreign("holdout-cancel")
+def a_holdout(world: World) -> dict[str, Any]:
+    from tests.support import collection
+
+    evaluation_id, set_id = an_evaluation(world)["evaluation_id"], a_query_set(world)["query_set_id"]
+    return {"holdout_id": collection.stored_holdout(world.principal, evaluation_id, set_id)}
 
 
 SOURCE = "0" * 64
@@ -79,3 +134,11 @@ BODIES["citations"] = {
     "method": "model_reported",
     "cited_node_ids": [],
 }
+BODIES["ablations"] = {"node_ids": ["00000000-0000-7000-8000-000000000000"]}
+BODIES["assessments"] = {
+    "evaluation_id": "e",
+    "citation_id": "00000000-0000-7000-8000-000000000000",
+    "baseline_correct": True,
+    "counterfactual_correct": True,
+}
+BODIES["evaluation-cancel"] = BODIES["holdout-cancel"] = {}

@@ -12,6 +12,7 @@ from apps.core.db.sessions import current_principal, principal_session
 from apps.feedback.schemas import JudgmentRequest
 from apps.feedback.services.judgments import record_judgment
 from apps.retrieval.candidates.run import session_cursor
+from apps.retrieval.packing import PACKING
 from apps.retrieval.receipts.document import NewReceipt, document_of
 from apps.retrieval.retrieve import retrieve
 from apps.retrieval.schemas import RetrievalRequest
@@ -20,6 +21,15 @@ from tests.support import memory
 
 QUERY = "harbour crane inspection"
 CONTEXT = "c" * 64
+PACKED = {
+    "ordering": "score",
+    "format": "auditable",
+    "guidance": "off",
+    "min_fidelity": "reference",
+    "token_budget": 2000,
+    "tokenizer": "estimate-1",
+    "used_tokens": 100,
+}
 
 
 @dataclass(frozen=True)
@@ -71,6 +81,8 @@ def _store(new: NewReceipt, in_context: Collection[int], references: Collection[
             candidate |= {"representation": "reference", "has_content": False}
     if in_context:
         document["context_sha256"] = CONTEXT
+        document["policy"]["packing"] = PACKING
+        document["packing"] = PACKED | {"order": sorted(in_context), "tiers": [0, 0, 0, len(in_context)]}
     values = _values(new, document) | {"w": owner.workspace_id, "p": owner.principal_id}
     cursor.execute(INSERT, values)
 

@@ -29,7 +29,7 @@ def label_marks(trace: Trace) -> dict[str, Any]:
     named = TraceSource.objects.filter(trace_id=trace.pk, node_id__in=said).values_list(
         "source_id", "node_id"
     )
-    return {source_id: _mark(said[node_id]) for source_id, node_id in named}
+    return {source_id: _mark(said[node_id]) for source_id, node_id in named if node_id is not None}
 
 
 def _by_node(labels: FoldedLabels) -> dict[UUID, list[tuple[bool, int]]]:

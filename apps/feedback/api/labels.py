@@ -29,7 +29,7 @@ NARROWING = [
 ]
 
 
-def _body(request: Request, model: type[M]) -> M:
+def body_as(request: Request, model: type[M]) -> M:
     data = request.data
     if not isinstance(data, dict):
         raise InvalidRequest("The body is an object", pointer="")
@@ -52,7 +52,7 @@ class ReceiptJudgmentsView(MemoryAPIView):
         `no_content`, `unknown_judgment`, `node_not_in_judgment` 422; `idempotency_conflict`, `other_annotator`,
         `corrupt_receipt` 409.
         """
-        submission = _body(request, JudgmentRequest)
+        submission = body_as(request, JudgmentRequest)
         return answer(
             self.in_session(lambda: record_judgment(receipt_id=id_of(receipt_id), submission=submission))
         )
@@ -92,7 +92,7 @@ class CitationsView(MemoryAPIView):
         common ones: `unknown_receipt` 404; `node_not_in_receipt`, `not_in_context`, `no_content` 422;
         `idempotency_conflict`, `corrupt_receipt` 409.
         """
-        submission = _body(request, CitationsRequest)
+        submission = body_as(request, CitationsRequest)
         return answer(
             self.in_session(lambda: record_citations(receipt_id=id_of(receipt_id), submission=submission))
         )

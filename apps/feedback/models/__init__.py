@@ -1,5 +1,6 @@
-"""Tables of outcomes, judgments and citations."""
+"""Tables of outcomes, judgments, citations and ablations."""
 
+from .ablations import Ablation, PresenceAssessment, PresenceTier
 from .citations import CitationMethod, CitationSet
 from .judgments import MAX_JUDGED, NO_GRADE, PRINCIPAL, Judgment, JudgmentKind, JudgmentMethod, Surface
 from .outcomes import MAX_DELTA, MAX_STRENGTH, Credit, EdgeStrength, LedgerRotation
@@ -10,6 +11,7 @@ __all__ = [
     "MAX_STRENGTH",
     "NO_GRADE",
     "PRINCIPAL",
+    "Ablation",
     "CitationMethod",
     "CitationSet",
     "Credit",
@@ -18,5 +20,7 @@ __all__ = [
     "JudgmentKind",
     "JudgmentMethod",
     "LedgerRotation",
+    "PresenceAssessment",
+    "PresenceTier",
     "Surface",
 ]

@@ -1,5 +1,6 @@
-"""Reads of feedback: outcomes, judgments and their fold, citations."""
+"""Reads of feedback: outcomes, judgments and their fold, citations, ablations."""
 
+from .ablations import ablations_page, assessments_page
 from .citations import CitationsState, citations_page, citations_state
 from .judgments import judgments_page, shown_judgment
 from .labels import FoldedLabels, folded_labels
@@ -8,6 +9,8 @@ from .outcomes import current_activation, history, learned_edges, strengths, tra
 __all__ = [
     "CitationsState",
     "FoldedLabels",
+    "ablations_page",
+    "assessments_page",
     "citations_page",
     "citations_state",
     "current_activation",

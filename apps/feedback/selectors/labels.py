@@ -14,6 +14,8 @@ from uuid import UUID
 import numpy as np
 from django.db import connection
 from numpy.typing import NDArray
+from psycopg.adapt import Loader
+from psycopg.pq import Format
 
 from apps.core.db.sessions import current_principal
 from apps.retrieval.candidates.run import session_cursor
@@ -117,24 +119,51 @@ def _folded(
 ) -> FoldedLabels:
     asked = {"owner": owner, "until": until, "receipts": receipts, "surface": surface}
     with connection.wrap_database_errors:
-        rows = session_cursor().execute(FOLD, asked, binary=True).fetchall()
+        cursor = session_cursor()
+        for name in ("uuid", "int2", "bool"):
+            cursor.adapters.register_loader(cursor.adapters.types[name].array_oid, _ArrayBytes)
+        rows = cursor.execute(FOLD, asked, binary=True).fetchall()
     return _columns(rows)
+
+
+class _ArrayBytes(Loader):
+    """An array as it travels, for `_flat`: an object for each element would cost more than the whole fold."""
+
+    format = Format.BINARY
+
+    def load(self, data: Any) -> bytes:
+        return bytes(data)
+
+
+ARRAY_HEAD = 20
+"""Bytes before the elements of an array of one dimension: its shape and type. Each element has its size first."""
+NODE_BYTES = 20
+"""Of an id in an array: its size, and sixteen."""
+
+
+def _flat(parts: Sequence[bytes], kind: str) -> NDArray[Any]:
+    """The elements of many arrays, none of them empty or holding nulls, in one column."""
+    elements = b"".join([part[ARRAY_HEAD:] for part in parts])
+    values: NDArray[Any] = np.frombuffer(elements, dtype=[("size", ">i4"), ("value", kind)])["value"]
+    return values
 
 
 def _columns(rows: Sequence[tuple[Any, ...]]) -> FoldedLabels:
     ids, annotators, receipts, surfaces, times, *arrays = zip(*rows, strict=True) if rows else ((),) * 9
     nodes, positions, values, grades = arrays
-    sizes = np.array([len(each) for each in nodes], dtype=np.int64)
+    sizes = np.array([(len(each) - ARRAY_HEAD) // NODE_BYTES for each in nodes], dtype=np.int64)
     owner = np.repeat(np.arange(len(rows)), sizes).tolist()
+    named = _flat(nodes, "V16").tolist()
+    known = {name: UUID(bytes=name) for name in set(named)}
     return FoldedLabels(
         record_ids=tuple([ids[row] for row in owner]),
         annotators=tuple([annotators[row] for row in owner]),
         receipt_ids=tuple([receipts[row] for row in owner]),
-        node_ids=tuple([node for each in nodes for node in each]),
-        positions=np.array([value for each in positions for value in each], dtype=np.int16),
+        node_ids=tuple([known[name] for name in named]),
+        positions=_flat(positions, ">i2").astype(np.int16),
         surfaces=tuple([surfaces[row] for row in owner]),
-        values=np.array([value for each in values for value in each], dtype=np.bool_),
-        grades=np.array([value for each in grades for value in each], dtype=np.int8),
+        values=_flat(values, "?").copy(),
+        grades=_flat(grades, ">i2").astype(np.int8),
         admitted_at=tuple([times[row] for row in owner]),
         offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
     )

@@ -14,14 +14,16 @@ from apps.core.db.locks import lock_principal
 from apps.core.db.sessions import GrantMissing, act_for, current_staff
 from apps.core.problems import Forbidden
 from apps.core.reasons import check_reason
-from apps.feedback.exceptions import StalePreview, UnknownConfirmation
-from apps.feedback.models import Judgment
+from apps.feedback.exceptions import StalePreview, UnknownAblation, UnknownConfirmation
+from apps.feedback.models import Ablation, Judgment
 from apps.feedback.reversal import ReversalPreview, preview_of
 from apps.feedback.schemas import JudgmentRequest
+from apps.feedback.selectors.ablations import counterfactual
 from apps.feedback.services.judgments import record_judgment
 from apps.feedback.services.outcomes import Outcome, record_outcome
 from apps.retrieval.exceptions import UnknownReceipt
 from apps.retrieval.models import Receipt
+from apps.retrieval.selectors import stored_receipt
 from apps.traces.locks import share_policy
 from apps.traces.models import ActionReceipt, ReceiptKind
 
@@ -118,3 +120,24 @@ def judge_receipt(*, receipt_id: UUID, submission: JudgmentRequest, reason: str 
     except GrantMissing:
         raise Forbidden from None
     return answer
+
+
+def reveal_counterfactual(*, ablation_id: UUID, reason: str) -> str:
+    """What an ablation leaves of its context, from the present texts, for whoever holds `reveal_text`; audited.
+
+    Raises UnknownAblation, Forbidden, ContextChanged, or InvalidRequest for a reason that is missing or may not be
+    kept. A text that cannot be shown is no reveal and leaves no entry.
+    """
+    check_reason(reason)
+    current_staff()
+    seen = Ablation.objects.filter(pk=ablation_id).first()
+    if seen is None:
+        raise UnknownAblation
+    try:
+        with act_for(seen.principal_id, "reveal_text"):
+            receipt = stored_receipt(seen.receipt_id).receipt
+            text = counterfactual(receipt, seen.node_ids).text
+            audit.record("feedback.reveal_context", "feedback.ablation", ablation_id, reason=reason)
+    except GrantMissing:
+        raise Forbidden from None
+    return text

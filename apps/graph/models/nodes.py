@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import Q
+from django.db.models import Case, F, Q, When
 from django.db.models.functions import Now
 
 from apps.core.db.rowpolicy import OwnerPolicy
@@ -13,6 +13,19 @@ from apps.core.models import Declared, OwnedModel
 READ = OwnerPolicy(staff=("view_traces", "curate"), shared=True)
 BULK = OwnerPolicy(shared=True)
 """Rows without a workspace, read in bulk by their owner; staff never see them."""
+
+LIVE = "n.archived_at IS NULL AND n.superseded_at IS NULL"
+STANDING = (
+    f"{LIVE} AND (n.pinned OR (n.kind = 'episodic' AND n.asserted_by = 2 AND n.durability > 0 "
+    "AND n.subkind IN ('preference', 'decision', 'pattern')))"
+)
+"""SQL on the alias n: what is pinned, and what a person said that holds beyond one conversation. An inference that
+is not pinned never stands. Its index is `graph_node_standing`."""
+STANDING_PLACE = (
+    "(CASE WHEN n.pinned THEN 0 WHEN n.subkind = 'preference' THEN 1 "
+    "WHEN n.subkind = 'decision' THEN 2 ELSE 3 END)"
+)
+"""Their order, before the newest first: pinned, preferences, decisions, patterns."""
 
 BODY_MAX = {"episodic": 8_000, "structural": 8_000, "passage": 10_000}
 
@@ -158,6 +171,27 @@ class Node(OwnedModel):
                 name="graph_node_live",
                 condition=Q(archived_at__isnull=True, superseded_at__isnull=True),
             ),
+            models.Index(
+                F("principal"),
+                Case(
+                    When(pinned=True, then=0),
+                    When(subkind="preference", then=1),
+                    When(subkind="decision", then=2),
+                    default=3,
+                ),
+                F("updated_at").desc(),
+                name="graph_node_standing",
+                condition=Q(archived_at__isnull=True, superseded_at__isnull=True)
+                & (
+                    Q(pinned=True)
+                    | Q(
+                        kind=Kind.EPISODIC,
+                        asserted_by=AssertedBy.USER,
+                        durability__gt=Durability.CONVERSATION,
+                        subkind__in=("preference", "decision", "pattern"),
+                    )
+                ),
+            ),
         ]
 
 
@@ -218,6 +252,11 @@ class Passage(Declared):
                 fields=["principal", "repo", "session", "position"],
                 name="graph_passage_session",
                 condition=Q(session__isnull=False),
+            ),
+            models.Index(
+                fields=["principal", "slug", "repo"],
+                name="graph_passage_page",
+                condition=Q(slug__isnull=False),
             ),
         ]
 

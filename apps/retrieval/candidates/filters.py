@@ -7,6 +7,7 @@ from uuid import UUID
 
 from apps.core.db.identity import PrincipalIdentity
 from apps.graph.models.indexes import CorpusKind
+from apps.graph.models.nodes import LIVE
 from apps.retrieval.schemas import RetrievalRequest
 
 KIND_CORPORA = {
@@ -33,6 +34,14 @@ class Restriction:
     passage: tuple[str, ...] = ()
     values: dict[str, Any] = field(default_factory=dict)
 
+    def eligible(self) -> str:
+        """SQL on n and p: live, of a kind that was asked for, and under every condition.
+
+        For channels that find a node by what it is; those of an index find only what is live and of their kind.
+        """
+        kinds = ", ".join(f"'{name}'" for name, corpus in KIND_CORPORA.items() if corpus in self.kinds)
+        return " AND ".join((LIVE, f"n.kind IN ({kinds or 'NULL'})", *self.node, *self.passage))
+
     @property
     def filtered(self) -> bool:
         """Whether a row has to be looked at to know if it may be an answer."""
@@ -51,31 +60,35 @@ def restriction(request: RetrievalRequest, identity: PrincipalIdentity) -> Restr
     """The restriction of a request made by that principal."""
     own = (identity.principal_id,) if request.corpus == "all" else ()
     shared = (identity.shared_principal_id,) if identity.shared_principal_id else ()
-    filters = request.filters
-    kinds = filters.kinds or DEFAULT_KINDS
-    node, values = _node_conditions(request)
-    passage: list[str] = []
-    for name in PASSAGE_FIELDS:
-        value = getattr(filters, name)
-        if value is None:
-            continue
-        values[f"f_{name}"] = value
-        passage.append(_PASSAGE_SQL[name])
-    if filters.types:
-        values["f_types"] = list(filters.types)
-        passage.append("p.type = ANY(%(f_types)s)")
-    if filters.labels:
-        values["f_labels"] = list(filters.labels)
-        passage.append("p.labels @> %(f_labels)s::varchar[]")
-    if passage:
+    kinds = request.filters.kinds or DEFAULT_KINDS
+    of_node, of_passage, values = conditions(request)
+    if of_passage:
         kinds = tuple(kind for kind in kinds if kind == "passage")
     return Restriction(
         owners=tuple(dict.fromkeys((*own, *shared))),
         kinds=tuple(KIND_CORPORA[kind] for kind in kinds),
-        node=tuple(node),
-        passage=tuple(passage),
+        node=tuple(of_node.values()),
+        passage=tuple(of_passage.values()),
         values=values,
     )
+
+
+def conditions(request: RetrievalRequest) -> tuple[dict[str, str], dict[str, str], dict[str, Any]]:
+    """What the request asks of a node and of a passage, by the name of the filter, and the values."""
+    of_node, values = _node_conditions(request)
+    of_passage: dict[str, str] = {}
+    for name in PASSAGE_FIELDS:
+        value = getattr(request.filters, name)
+        if value is not None:
+            values[f"f_{name}"] = value
+            of_passage[name] = _PASSAGE_SQL[name]
+    if request.filters.types:
+        values["f_types"] = list(request.filters.types)
+        of_passage["types"] = "p.type = ANY(%(f_types)s)"
+    if request.filters.labels:
+        values["f_labels"] = list(request.filters.labels)
+        of_passage["labels"] = "p.labels @> %(f_labels)s::varchar[]"
+    return of_node, of_passage, values
 
 
 _PASSAGE_SQL = {
@@ -94,22 +107,28 @@ _NODE_SQL = {
 }
 
 
-def _node_conditions(request: RetrievalRequest) -> tuple[list[str], dict[str, Any]]:
+def _node_conditions(request: RetrievalRequest) -> tuple[dict[str, str], dict[str, Any]]:
     filters = request.filters
-    conditions: list[str] = []
+    found: dict[str, str] = {}
     values: dict[str, Any] = {}
     for name, sql in _NODE_SQL.items():
         value: datetime | None = getattr(filters, name)
         if value is not None:
             values[f"f_{name}"] = value
-            conditions.append(sql)
+            found[name] = sql
     if request.scopes is not None:
         values["f_scopes"] = list(request.scopes)
-        conditions.append("n.scope = ANY(%(f_scopes)s)")
+        found["scopes"] = "n.scope = ANY(%(f_scopes)s)"
+    if request.outside:
+        values["f_outside"] = list(request.outside)
+        found["outside"] = "n.scope <> ALL(%(f_outside)s)"
+    if request.only:
+        values["f_only"] = list(request.only)
+        found["only"] = "n.id = ANY(%(f_only)s)"
     if filters.kinds:
         values["f_kinds"] = list(filters.kinds)
-        conditions.append("n.kind = ANY(%(f_kinds)s)")
+        found["kinds"] = "n.kind = ANY(%(f_kinds)s)"
     if filters.subkinds:
         values["f_subkinds"] = list(filters.subkinds)
-        conditions.append("n.subkind = ANY(%(f_subkinds)s)")
-    return conditions, values
+        found["subkinds"] = "n.subkind = ANY(%(f_subkinds)s)"
+    return found, values

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from pgvector import HalfVector
@@ -15,12 +15,14 @@ from .arrays import array
 
 COLUMNS = """n.id, n.principal_id, n.kind, n.subkind, n.epistemic, n.confidence, n.weight, n.useful_count,
        n.unhelpful_count, n.pinned, n.stale_at, n.accessed_at, n.updated_at, n.event_at, n.digest,
+       CASE WHEN n.archived_at IS NOT NULL THEN 'archived' WHEN n.superseded_at IS NOT NULL THEN 'superseded' END,
+       n.valid_from, n.valid_to,
        p.repo, p.type, p.identity::text, p.part, p.version, p.path, p.number, p.session, p."position\""""
 
 _ATTRIBUTES = """
 SELECT {columns}, {cosine} AS cosine
 FROM graph_node n LEFT JOIN graph_passage p ON p.node_id = n.id
-WHERE n.id = ANY(%(ids)s::uuid[]) AND n.archived_at IS NULL AND n.superseded_at IS NULL
+WHERE n.id = ANY(%(ids)s::uuid[])
 """
 # A row that only the words found has its cosine, too; nobody looks up the vector of one that has been measured.
 _COSINE = """CASE WHEN n.id = ANY(%(unmeasured)s::uuid[]) THEN (
@@ -29,7 +31,7 @@ _COSINE = """CASE WHEN n.id = ANY(%(unmeasured)s::uuid[]) THEN (
 
 
 class Attributes(NamedTuple):
-    """A live node as scoring sees it. `cosine` is None where it was not asked for, or there is no vector."""
+    """A node as scoring sees it. `cosine` is None where it was not asked for, or there is no vector."""
 
     id: UUID
     principal_id: UUID
@@ -46,6 +48,9 @@ class Attributes(NamedTuple):
     updated_at: datetime
     event_at: datetime | None
     digest: str
+    withdrawn: Literal["archived", "superseded"] | None
+    valid_from: datetime | None
+    valid_to: datetime | None
     repo: str | None
     type: str | None
     identity: Any
@@ -68,11 +73,24 @@ class Candidate:
     cosine: float | None = None
     lexical_rank: int | None = None
     semantic_rank: int | None = None
+    hops: int | None = None
+    graph_rank: int | None = None
+    pinned_rank: int | None = None
+
+    @property
+    def searched(self) -> bool:
+        """Whether the words or the meaning of the query found it."""
+        return self.lexical_rank is not None or self.semantic_rank is not None
 
     @property
     def channels(self) -> int:
         """How many channels returned it."""
-        return (self.lexical_rank is not None) + (self.semantic_rank is not None)
+        return (
+            (self.lexical_rank is not None)
+            + (self.semantic_rank is not None)
+            + (self.graph_rank is not None)
+            + (self.pinned_rank is not None)
+        )
 
 
 def attributes(row: Sequence[Any]) -> Attributes:
@@ -99,7 +117,7 @@ def read_attributes(
     embedding: QueryEmbedding | None = None,
     unmeasured: Sequence[UUID] = (),
 ) -> list[Attributes]:
-    """Attributes of those of the nodes that are live and visible, the unmeasured with their cosine to the query."""
+    """Attributes of those of the nodes that are visible, the unmeasured with their cosine to the query."""
     values: dict[str, Any] = {"ids": array(node_ids)}
     cosine = "NULL::float8"
     if unmeasured and embedding is not None and embedding.vector is not None:

@@ -10,15 +10,21 @@ from uuid import UUID
 from apps.core import canonical
 from apps.graph.analyser import SIMPLE
 from apps.graph.models.indexes import CorpusKind
+from apps.graph.models.nodes import STANDING
 
 from .filters import Restriction
 
 LANGUAGES = 4
+CORPUS_COLUMNS = 8
+"""Columns of a corpus; those behind are of all of them."""
 
 # The rows of an index as the planner counts them: exact enough to tell one per cent.
-SQL = """
+SQL = f"""
 SELECT c.principal_id, c.kind, c.nodes, c.total_len, c.vectors, c.languages, c.revision, c.content,
-       (SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = to_regclass(%(index)s))
+       (SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = to_regclass(%(index)s)),
+       EXISTS (SELECT FROM graph_pageedge WHERE principal_id = ANY(%(owners)s)),
+       EXISTS (SELECT FROM graph_entity WHERE principal_id = ANY(%(owners)s)),
+       EXISTS (SELECT FROM graph_node n WHERE n.principal_id = ANY(%(owners)s) AND {STANDING})
 FROM graph_corpus c WHERE c.principal_id = ANY(%(owners)s)
 """
 
@@ -39,10 +45,16 @@ class CorpusRow:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Own and shared corpora, to be added up by kind."""
+    """Own and shared corpora, to be added up by kind.
+
+    links, entities, standing: whether any are stored, so that nobody asks for what is not there.
+    """
 
     rows: tuple[CorpusRow, ...]
     index_vectors: int
+    links: bool = False
+    entities: bool = False
+    standing: bool = False
 
     def of_kind(self, kind: CorpusKind) -> tuple[int, float]:
         """(N, mean length) of a kind; a mean length of 0 never divides."""
@@ -78,7 +90,11 @@ def read(cursor: Any, restriction: Restriction, embedder_id: int | None) -> Stat
         SQL, {"owners": list(restriction.owners), "index": f"graph_vector_hnsw_{embedder_id or 0}"}
     )
     rows = cursor.fetchall()
-    return Statistics(tuple(_row(row[:-1]) for row in rows), rows[0][-1] or 0 if rows else 0)
+    if not rows:
+        return Statistics((), 0)
+    index_vectors, links, entities, standing = rows[0][CORPUS_COLUMNS:]
+    corpora = tuple(_row(row[:CORPUS_COLUMNS]) for row in rows)
+    return Statistics(corpora, index_vectors or 0, links, entities, standing)
 
 
 def _row(values: Sequence[Any]) -> CorpusRow:

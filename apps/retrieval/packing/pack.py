@@ -153,8 +153,10 @@ class _Packer:
         )
 
     def _whole(self) -> tuple[str, int]:
+        if not self.admitted:
+            return "", 0
         text = assembled([one.text for one in self.admitted], self.options)
-        return text, self.tokenizer.count(text) if text else 0
+        return text, self.tokenizer.count(text)
 
 
 def _packed(one: _Admitted) -> PackedEntry:

@@ -105,19 +105,19 @@ def _word(name: str) -> str:
 def render(entries: Sequence[Entry], options: Packing, *, leave_out: Collection[UUID] = ()) -> str:
     """The whole context; the empty text for no entries, rather than an empty frame.
 
-    Entries to leave out leave everything else as it is, the numbers of the others too.
+    Entries to leave out leave everything else as it is, the numbers of the others too, and at last the bare frame.
     """
     parts = [
         numbered(number, written(entry, options))
         for number, entry in enumerate(entries, 1)
         if entry.source.node_id not in leave_out
     ]
-    return assembled(parts, options)
+    return assembled(parts, options) if entries else ""
 
 
 def assembled(parts: Sequence[str], options: Packing) -> str:
     """Rendered entries in their frame."""
-    return "".join((head(options), *parts, CLOSED)) if parts else ""
+    return "".join((head(options), *parts, CLOSED))
 
 
 def context_hash(text: str) -> str:

@@ -12,10 +12,10 @@ from django.db import connection
 from apps.core.db.sessions import current_principal
 from apps.retrieval.candidates.run import session_cursor
 from apps.retrieval.exceptions import CorruptReceipt
-from apps.retrieval.policy import FEATURES
+from apps.retrieval.policy import CONTRACTS, FEATURES
 from apps.retrieval.receipts import binary
-from apps.retrieval.receipts.schemas import CONTRACTS, AdjustmentKind
-from apps.retrieval.scoring import SESSION_DECAY
+from apps.retrieval.receipts.schemas import AdjustmentKind
+from apps.retrieval.scoring import RERANK, RERANK_KEEP, SESSION_DECAY
 from apps.retrieval.steps import (
     AffineStep,
     CapStep,
@@ -90,7 +90,7 @@ class ReceiptColumns:
 
     def steps(self) -> tuple[Step, ...]:
         """What happened after the weighted sum, as `scoring.score_of` does it."""
-        return steps_of(self.step_rows, self.step_kinds, self.step_values, len(self.scores))
+        return steps_of(self.step_rows, self.step_kinds, self.step_values)
 
     def replayed(self) -> FloatArray:
         """(n,) every score again, equal to `scoring.score_of` to the last bit."""
@@ -99,12 +99,24 @@ class ReceiptColumns:
             scores = step.apply(scores)
         return scores
 
+    def reranked(self) -> npt.NDArray[np.bool_]:
+        """(n,) rows that a reranker scored."""
+        found = np.zeros(len(self.scores), dtype=bool)
+        found[self.step_rows[self.step_kinds == _CODES[RERANK]]] = True
+        return found
+
+    def tie_path(self) -> IndexArray:
+        """(n,) what decides between equal scores before the id does, descending; nothing does among reranked rows."""
+        return np.where(self.reranked(), 0, self.channels)
+
     def ordered(self) -> bool:
-        """Whether every receipt has its candidates by score, then channels, then id."""
+        """Whether every receipt has the reranked first, then by score, then channels, then id."""
         above, below = slice(None, -1), slice(1, None)
         high, low = self.node_ids[:, 0], self.node_ids[:, 1]
         follows = low[above] < low[below]
-        for column, rising in ((high, True), (self.channels, False), (self.scores, False)):
+        later = ~self.reranked()
+        keys = ((high, True), (self.tie_path(), False), (self.scores, False), (later, True))
+        for column, rising in keys:
             first, second = (column[above], column[below]) if rising else (column[below], column[above])
             follows = (first < second) | ((first == second) & follows)
         owner = self.receipt_of_row
@@ -118,13 +130,10 @@ class ReceiptColumns:
             raise CorruptReceipt("Its scores or its order do not follow from what it records")
 
 
-def steps_of(
-    rows: IndexArray, kinds: npt.NDArray[np.int8], values: FloatArray, num_rows: int
-) -> tuple[Step, ...]:
-    """Adjustments (m,) as steps over a column of `num_rows` scores; `rows` is ascending, `kinds` are codes.
+def steps_of(rows: IndexArray, kinds: npt.NDArray[np.int8], values: FloatArray) -> tuple[Step, ...]:
+    """Adjustments (m,) as steps over a column of scores; `rows` is ascending, `kinds` are codes.
 
-    The first adjustments of all rows come first, then the second ones. An inherited score is rounded before its
-    decay and after it, and what follows is not; every other one is rounded at the end.
+    The first adjustments of all rows come first, then the second ones, and a rounding of all rows last.
     """
     place = np.arange(len(rows)) - np.searchsorted(rows, rows)
     steps: list[Step] = []
@@ -133,32 +142,21 @@ def steps_of(
         for code in np.unique(kinds[chosen]).tolist():
             of_kind = chosen & (kinds == code)
             steps.extend(_operations(KINDS[code], rows[of_kind], values[of_kind]))
-    return (*steps, RoundStep(_rounded_at_the_end(rows, kinds, num_rows)))
+    return (*steps, RoundStep(None))
 
 
 def _operations(kind: str, rows: IndexArray, values: FloatArray) -> tuple[Step, ...]:
     if kind == SESSION_DECAY:
         return RoundStep(rows), AffineStep(rows, values, None), RoundStep(rows)
+    if kind == RERANK_KEEP:
+        return RoundStep(rows), AffineStep(rows, values, None)
+    if kind == RERANK:
+        return AffineStep(rows, None, values), RoundStep(rows)
     if kind == "relevance_cap":
         return (CapStep(rows, values),)
     if kind == "temporal_bonus":
         return (AffineStep(rows, None, values),)
     return (AffineStep(rows, values, None),)
-
-
-def _rounded_at_the_end(rows: IndexArray, kinds: npt.NDArray[np.int8], num_rows: int) -> IndexArray | None:
-    """Rows to round last. What its decay has rounded stays as it is by another rounding: such rows need no
-    exception unless something follows."""
-    decayed = np.zeros(num_rows, dtype=bool)
-    decayed[rows[kinds == _CODES[SESSION_DECAY]]] = True
-    last = np.ones(len(rows), dtype=bool)
-    last[:-1] = rows[1:] != rows[:-1]
-    followed = decayed[rows[last]] & (kinds[last] != _CODES[SESSION_DECAY])
-    if not followed.any():
-        return None
-    unrounded = np.zeros(num_rows, dtype=bool)
-    unrounded[rows[last][followed]] = True
-    return np.flatnonzero(~unrounded)
 
 
 def load_columns(receipt_ids: Sequence[UUID]) -> ReceiptColumns:

@@ -12,7 +12,7 @@ from apps.core.ids import uuid7
 from apps.retrieval.identity import keyed_query_identity
 from apps.retrieval.packing import TIERS, PackedContext, PackedEntry
 from apps.retrieval.policy import FEATURES, SCORER_CONTRACT
-from apps.retrieval.receipts.schemas import SCHEMA, Mode, ProfileStatus
+from apps.retrieval.receipts.schemas import SCHEMA, Mode, PackingRecord, ProfileStatus
 from apps.retrieval.schemas import ChannelReport, Filters, Retrieval, RetrievalRequest, Row, Weights
 
 NO_FILTERS = Filters()
@@ -67,13 +67,15 @@ def document_of(new: NewReceipt, key: bytes) -> dict[str, Any]:
             "version": policy.version,
             "formula": policy.formula,
             "fusion_k": policy.fusion_k,
-        },
+        }
+        | _given(query_analysis=found.query_analysis),
         "features": {
             "contract": SCORER_CONTRACT,
             "names": FEATURES,
             "embedder": found.embedder,
             "lexical": found.analyser,
-        },
+        }
+        | _given(extensions={"reranker": found.reranker} if found.reranker else None),
         "corpus": {"digest": found.corpus_digest},
         "weights": [_weights(found.weights)],
         "candidates": [_candidate(row, key, entries.get(row.node_id)) for row in found.rows],
@@ -84,7 +86,8 @@ def document_of(new: NewReceipt, key: bytes) -> dict[str, Any]:
             "excluded": dict(found.excluded),
             "query_groups": found.query_groups,
             "groups_used": found.groups_used,
-        },
+        }
+        | _given(errors=dict(found.errors) or None),
     }
     if new.context is not None:
         document["policy"]["packing"] = new.context.version
@@ -115,6 +118,7 @@ def _request(new: NewReceipt, key: bytes) -> dict[str, Any]:
         epistemic_mode=asked.epistemic_mode if asked.epistemic_mode != "default" else None,
         min_score=asked.min_score,
         max_per_source=asked.max_per_source,
+        include_cross_scope=asked.include_cross_scope or None,
     )
 
 
@@ -153,7 +157,7 @@ def _candidate(row: Row, key: bytes, entry: PackedEntry | None) -> dict[str, Any
         "raw": [raw.bm25, raw.cosine, raw.lexical_rank, raw.semantic_rank],
         "channels": row.path_score,
         "score": row.score,
-    }
+    } | _given(hops=raw.hops, graph_rank=raw.graph_rank, pinned_rank=raw.pinned_rank)
     if row.adjustments:
         candidate["adjustments"] = [
             {"kind": step.kind, "coefficient": step.coefficient}
@@ -172,11 +176,9 @@ def _candidate(row: Row, key: bytes, entry: PackedEntry | None) -> dict[str, Any
 def _packing(context: PackedContext, rows: Sequence[Row]) -> dict[str, Any]:
     index = {row.node_id: number for number, row in enumerate(rows)}
     options = context.options
-    return {
-        "ordering": options.ordering,
-        "format": options.format,
-        "guidance": options.guidance,
-        "min_fidelity": options.min_fidelity,
+    chosen = {name: getattr(options, name) for name in ("ordering", "format", "guidance", "min_fidelity")}
+    usual = PackingRecord.model_fields
+    return {name: value for name, value in chosen.items() if value != usual[name].default} | {
         "token_budget": options.token_budget,
         "tokenizer": context.tokenizer,
         "used_tokens": context.used_tokens,

@@ -1,6 +1,7 @@
 """Reading receipts, and computing their scores and order again out of nothing but themselves."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -67,16 +68,8 @@ def replay(receipt: ReceiptDocument) -> Replay:
         == used
         for each, used in zip(receipt.weights, applied, strict=True)
     )
-    formula, fusion_k = receipt.policy.formula, receipt.policy.fusion_k
     scores = tuple(
-        score_of(
-            formula=formula,
-            applied=applied[candidate.weights],
-            features=Features(*candidate.features),
-            raw=Raw(*candidate.raw),
-            adjustments=_steps(candidate),
-            fusion_k=fusion_k,
-        )
+        _score(receipt, applied[candidate.weights], candidate, steps_of(candidate))
         for candidate in receipt.candidates
     )
     drifts = tuple(
@@ -84,14 +77,40 @@ def replay(receipt: ReceiptDocument) -> Replay:
         for candidate, score in zip(receipt.candidates, scores, strict=True)
         if candidate.score != score
     )
-    # Canonical ids sort as their numbers do.
-    places = [
-        (-score, -candidate.channels, candidate.node_id)
-        for candidate, score in zip(receipt.candidates, scores, strict=True)
-    ]
+    places = [_place(candidate, score) for candidate, score in zip(receipt.candidates, scores, strict=True)]
     in_order = sorted(places)
     order = tuple(place[-1] for place in in_order)
     return Replay(scores, drifts, weights_equal, places == in_order, order)
+
+
+def _place(candidate: CandidateRecord, score: float) -> tuple[bool, float, int, str]:
+    """Sorts the reranked first, by score and id; then the others by score, number of channels and id."""
+    # Canonical ids sort as their numbers do.
+    channels = 0 if candidate.reranked else candidate.channels
+    return not candidate.reranked, -score, -channels, candidate.node_id
+
+
+def scores_by_step(receipt: ReceiptDocument, candidate: CandidateRecord) -> tuple[float, ...]:
+    """The score of a candidate by the formula alone, then after each of its steps, as each would be returned."""
+    steps = steps_of(candidate)
+    applied = dict(zip(receipt.weight_names, receipt.weights[candidate.weights].applied, strict=True))
+    return tuple(_score(receipt, applied, candidate, steps[:count]) for count in range(len(steps) + 1))
+
+
+def _score(
+    receipt: ReceiptDocument,
+    applied: Mapping[str, float],
+    candidate: CandidateRecord,
+    steps: tuple[Adjustment, ...],
+) -> float:
+    return score_of(
+        formula=receipt.policy.formula,
+        applied=applied,
+        features=Features(*candidate.features),
+        raw=raw_of(candidate),
+        adjustments=steps,
+        fusion_k=receipt.policy.fusion_k,
+    )
 
 
 def verified(document: bytes, checksum: str) -> ReceiptDocument:
@@ -103,6 +122,12 @@ def verified(document: bytes, checksum: str) -> ReceiptDocument:
     return receipt
 
 
-def _steps(candidate: CandidateRecord) -> tuple[Adjustment, ...]:
+def raw_of(candidate: CandidateRecord) -> Raw:
+    """What the channels said of a row, as scoring has it."""
+    return Raw(*candidate.raw, candidate.hops, candidate.graph_rank, candidate.pinned_rank)
+
+
+def steps_of(candidate: CandidateRecord) -> tuple[Adjustment, ...]:
+    """The adjustments of a row, as scoring has them."""
     # The source of an inherited score is told, not computed with.
     return tuple(Adjustment(step.kind, step.coefficient) for step in candidate.adjustments)

@@ -1,6 +1,8 @@
-"""The document of a native receipt, schema 1: strict at every depth, numbers finite.
+"""The document of a native receipt: strict at every depth, numbers finite.
 
-Members at their default are left out, so that a receipt stays small and a later schema may add some.
+Members at their default are left out, so that a receipt stays small and a later schema may add some. Schema 2 adds
+the graph and the pinned channel (a candidate's `hops`, `graph_rank` and `pinned_rank`, four weights of rank fusion),
+the steps of a reranker and `include_cross_scope`; a receipt of schema 1 that claims any of it is refused.
 
 Vectors are arrays in the order that `features.names` (six features) and the formula (weights: the features, or
 for rank fusion the channels) say.
@@ -11,12 +13,14 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from apps.core.schemas import AwareTime, Finite, StrictModel, Text
-from apps.retrieval.policy import CHANNELS, FEATURES, SCORER_CONTRACT
+from apps.retrieval.packing import Fidelity, Format, Guidance, Ordering, Representation
+from apps.retrieval.policy import CHANNELS, CONTRACTS, FEATURES
 from apps.retrieval.schemas import MAX_LIMIT
+from apps.retrieval.scoring import RERANK, RERANK_KEEP
 
-SCHEMA = 1
-CONTRACTS = (SCORER_CONTRACT,)
-"""Scorer contracts that this version can replay."""
+SCHEMA = 2
+FIRST_CHANNELS = CHANNELS[:2]
+"""Those of schema 1."""
 
 Id = Annotated[str, Field(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -28,7 +32,14 @@ Channels = tuple[Finite | None, Finite | None, Place | None, Place | None]
 Mode = Literal["search", "context"]
 ProfileStatus = Literal["none", "applied", "inapplicable", "request_override"]
 AdjustmentKind = Literal[
-    "epistemic", "kind", "temporal_bonus", "relevance_cap", "current_update", "session_decay"
+    "epistemic",
+    "kind",
+    "temporal_bonus",
+    "relevance_cap",
+    "current_update",
+    "session_decay",
+    "rerank_keep",
+    "rerank",
 ]
 
 
@@ -80,6 +91,7 @@ class RequestRecord(StrictModel):
     epistemic_mode: Literal["default", "explicit"] = "default"
     min_score: Finite | None = None
     max_per_source: Place | None = None
+    include_cross_scope: bool = False
 
     @model_validator(mode="after")
     def _normalised(self) -> Self:
@@ -150,11 +162,16 @@ class CandidateRecord(StrictModel):
     content_hash: Digest = Field(description="HMAC-SHA-256 of title, LF, text under the principal's key.")
     features: Six
     raw: Channels = Field(description="bm25, cosine, lexical rank, semantic rank; null = not returned.")
+    hops: Annotated[int, Field(ge=0, le=2)] | None = Field(
+        None, description="0 = named by the query; null = the graph did not return it."
+    )
+    graph_rank: Place | None = None
+    pinned_rank: Place | None = None
     channels: Annotated[int, Field(ge=0, le=4)] = Field(description="That returned the row itself.")
     score: Finite
     adjustments: tuple[AdjustmentRecord, ...] = ()
     weights: Count = Field(0, description="Index into the weights.")
-    representation: Literal["full", "reference"] = "full"
+    representation: Representation = "full"
     token_cost: Count | None = None
     in_context: bool = False
     has_content: bool = True
@@ -167,14 +184,34 @@ class CandidateRecord(StrictModel):
             raise ValueError("a reference is an entry without content")
         return self
 
+    @property
+    def reranked(self) -> bool:
+        return bool(self.adjustments) and self.adjustments[-1].kind == RERANK
+
+
+LATER = frozenset({"hops", "graph_rank", "pinned_rank"})
+RERANKING = [RERANK_KEEP, RERANK]
+
+
+def _claims_later(candidate: CandidateRecord) -> bool:
+    """Whether a candidate has what schema 1 has not."""
+    return not LATER.isdisjoint(candidate.model_fields_set) or candidate.reranked
+
+
+def _steps_in_place(candidate: CandidateRecord) -> bool:
+    """Whether the two steps of a reranker come last and together, or not at all."""
+    kinds = [step.kind for step in candidate.adjustments]
+    kept = kinds[:-2] if kinds[-2:] == RERANKING else kinds
+    return not any(kind in RERANKING for kind in kept)
+
 
 class PackingRecord(StrictModel):
     """How the context was packed, so that it can be rendered again from the texts of its nodes."""
 
-    ordering: Literal["balanced", "score", "density"]
-    format: Literal["auditable", "compact"]
-    guidance: Literal["off", "temporal", "all"]
-    min_fidelity: Literal["full", "reference"]
+    ordering: Ordering = "balanced"
+    format: Format = "auditable"
+    guidance: Guidance = "off"
+    min_fidelity: Fidelity = "reference"
     token_budget: Place
     tokenizer: Text
     used_tokens: Count
@@ -205,6 +242,7 @@ class ExplainRecord(StrictModel):
 
     scored: Count
     excluded: dict[Text, Count] = {}
+    errors: dict[Text, Text] = Field({}, description="Extensions that failed; the rows stand without them.")
     query_groups: Count
     groups_used: Count
 
@@ -212,7 +250,7 @@ class ExplainRecord(StrictModel):
 class ReceiptDocument(StrictModel):
     """A native receipt. That its scores and order follow from it is replay's to say."""
 
-    schema_version: Literal[1]
+    schema_version: Literal[1, 2]
     receipt_id: Id
     recorded_at: AwareTime
     request: RequestRecord
@@ -230,7 +268,19 @@ class ReceiptDocument(StrictModel):
 
     @property
     def weight_names(self) -> tuple[str, ...]:
-        return FEATURES if self.policy.formula == "weighted" else CHANNELS
+        if self.policy.formula == "weighted":
+            return FEATURES
+        return FIRST_CHANNELS if self.schema_version == 1 else CHANNELS
+
+    @model_validator(mode="after")
+    def _of_its_schema(self) -> Self:
+        if self.schema_version == 1 and (
+            self.features.contract != CONTRACTS[0]
+            or self.request.include_cross_scope
+            or any(_claims_later(candidate) for candidate in self.candidates)
+        ):
+            raise ValueError("a receipt claims what its schema does not have")
+        return self
 
     @model_validator(mode="after")
     def _packed(self) -> Self:
@@ -249,6 +299,11 @@ class ReceiptDocument(StrictModel):
             raise ValueError("a node is one candidate")
         if any(candidate.weights >= len(self.weights) for candidate in self.candidates):
             raise ValueError("a candidate points to weights that are not there")
+        for candidate in self.candidates:
+            if (candidate.hops is None) != (candidate.graph_rank is None):
+                raise ValueError("what the graph returned has hops and a rank")
+            if candidate.adjustments and not _steps_in_place(candidate):
+                raise ValueError("a reranker's two steps come last and together")
         length = len(self.weight_names)
         for vector in self.weights:
             if {len(vector.base), len(vector.multipliers), len(vector.applied)} != {length}:

@@ -29,6 +29,12 @@ class Command(BaseCommand):
         )
         parser.add_argument("--limit", type=int, default=10)
         parser.add_argument("--scope", action="append", help="May be given more than once; all by default.")
+        parser.add_argument(
+            "--context",
+            type=int,
+            metavar="TOKENS",
+            help="Also print the rows as one text within this budget.",
+        )
         parser.add_argument("--graph", action="store_true", help="Also walk the mentions of ranked pages.")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -40,6 +46,8 @@ class Command(BaseCommand):
             "scopes": options["scope"],
             "graph_expand": options["graph"],
         }
+        if options["context"] is not None:
+            given |= {"include_context": True, "token_budget": options["context"]}
         try:
             caller = enter_principal(workspace=workspace_id(options["workspace"]), subject=subject)
             request = parse_call(SearchRequest, given, nullable=("scopes",))
@@ -57,6 +65,10 @@ class Command(BaseCommand):
             console.print(_graph(document))
         if document.get("why_empty"):
             console.print(f"Nothing found: {document['why_empty']}")
+        if "context" in document:
+            context = document["context"]
+            console.print(f"Context: {context['used_tokens']} of {context['token_budget']} tokens")
+            console.print(Text(context["text"]), soft_wrap=True, end="")
         trace = document.get("trace_id")
         console.print(f"Trace {trace}" if trace else f"Not recorded: {document['memory_error']}")
 
