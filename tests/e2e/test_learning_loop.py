@@ -45,7 +45,7 @@ def stack() -> Iterator[Stack]:
 
 
 def test_a_known_improvement_is_found_put_in_force_and_taken_back(stack: Stack, tmp_path: Path) -> None:
-    questions = list(islice(collection._questions(), TRAINING + VALIDATION + UNSEEN))
+    questions = list(islice(collection.questions_in_order(), TRAINING + VALIDATION + UNSEEN))
     write_constructed(tmp_path, questions)
     imported(stack, tmp_path, "loop", "constructed", "--event-time", "metadata.at")
     loop = Loop(stack, "loop", "constructed", lambda name: {name: 1})
@@ -90,7 +90,7 @@ def write_constructed(folder: Path, questions: list[collection.Question]) -> Non
     """The constructed collection in the layout that is imported."""
     with (folder / "corpus.jsonl").open("w", encoding="utf-8") as corpus:
         for question in questions:
-            for item in collection._documents(question, "default"):
+            for item in collection.documents_of(question, "default"):
                 at = clock.iso(item.event_at or clock.now())
                 line = {"_id": item.identity, "title": "", "text": item.text, "metadata": {"at": at}}
                 corpus.write(json.dumps(line) + "\n")
