@@ -53,6 +53,10 @@ def age(owner, table: str, column: str, days: int) -> None:
     owner.execute(f"UPDATE {table} SET {column} = {column} - make_interval(days => {days})")
 
 
+def drained() -> dict[str, int]:
+    return expiry.drain(retention.LEARNING).counts
+
+
 def asked(me) -> UUID:
     """An evaluation that waits for a worker."""
     with principal_session(me):
@@ -75,17 +79,17 @@ def test_past_its_days_evidence_goes_with_the_receipts_that_only_it_kept(me, mad
     collection.hold_out(me, evaluation_id, collection.query_set(made))
     age(owner_connection, "learning_query_set", "created_at", 731)
     age(owner_connection, "learning_evaluation", "requested_at", 731)
-    assert tasks.prune.function()["query_sets"] == 0  # the holdout stands on both
+    assert drained()["query_sets"] == 0  # the holdout stands on both
     assert count(me, Evaluation) == 1
     age(owner_connection, "learning_holdout", "requested_at", 731)
-    counts = tasks.prune.function()
+    counts = drained()
     assert (counts["holdouts"], counts["evaluations"], counts["query_sets"]) == (1, 1, 1)
     for model in (Evaluation, Holdout, HoldoutResult, QuerySet, JudgedQuery):
         assert count(me, model) == 0
     assert count(me, Receipt, trace=None) == 0
     assert count(me, ReceiptKeeper, kind__startswith="learning") == 0
     assert count(me, Receipt) == 6
-    assert "expired_evaluations" not in expiry.status(retention.EVIDENCE).reasons
+    assert "expired_evaluations" not in expiry.status(retention.LEARNING).reasons
 
 
 def test_a_key_goes_with_what_it_made(me, owner_connection) -> None:
@@ -98,7 +102,7 @@ def test_a_key_goes_with_what_it_made(me, owner_connection) -> None:
 def test_overdue_evidence_is_an_alarm(me, owner_connection) -> None:
     asked(me)
     age(owner_connection, "learning_evaluation", "requested_at", 760)
-    status = expiry.status(retention.EVIDENCE)
+    status = expiry.status(retention.LEARNING)
     assert "expired_evaluations" in status.reasons
     assert status.oldest_overdue_seconds > timedelta(days=29).total_seconds()
 
