@@ -82,7 +82,7 @@ def build(
         key = hash_key()
     room = {False: training, True: validation}
     judged: list[Question] = []
-    questions = _questions()
+    questions = questions_in_order()
     while sum(room.values()):
         question = next(questions)
         side = is_validation(42, query_group_id(keyed_query_identity(question.text, key)), 0.3)
@@ -90,11 +90,11 @@ def build(
             room[side] -= 1
             judged.append(question)
     others = tuple(next(questions) for _ in range(unseen))
-    memory.store(principal, *(item for each in (*judged, *others) for item in _documents(each, scope)))
+    memory.store(principal, *(item for each in (*judged, *others) for item in documents_of(each, scope)))
     return Collection(principal, tuple(judged), others)
 
 
-def _questions() -> Iterator[Question]:
+def questions_in_order() -> Iterator[Question]:
     """Questions of words that no analyser takes for each other."""
     syllables = [a + b for a, b in product("bdfgklmnprtvz", "aou")]
     words = (f"{first}{second}{third}nok" for first, second, third in product(syllables, repeat=3))
@@ -102,7 +102,7 @@ def _questions() -> Iterator[Question]:
         yield Question(" ".join(three), f"fresh-{number}")
 
 
-def _documents(question: Question, scope: str) -> list[PassageItem]:
+def documents_of(question: Question, scope: str) -> list[PassageItem]:
     now = clock.now()
     first, second, third = question.text.split()
     number = question.relevant.removeprefix("fresh-")
