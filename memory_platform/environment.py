@@ -110,6 +110,41 @@ class Environment(BaseSettings):
     observation_backup_days: int | None = Field(
         None, ge=0, description="Days that backups are kept, as certificates of erasure state it."
     )
+    observation_mode_ceiling: str = Field(
+        "off",
+        description="The most that the journal of searches may keep in any workspace: off, hash or platform-text. "
+        "Another spelling is off.",
+    )
+    observation_kill_switch: str = Field(
+        "false",
+        description="Stops all collection of this process. Anything but false, 0, no, off or nothing stops it.",
+    )
+    observation_hmac_keys: SecretStr = Field(
+        SecretStr(""),
+        description="Keys of query fingerprints: a JSON object of key id (a-z, 0-9, -) to secret of at least 32 "
+        "characters. An id stays until the last record under it is gone.",
+    )
+    observation_hmac_active_key: str = Field(
+        "", description="Id of the key that writes; without it nothing is."
+    )
+    observation_text_days: str | None = Field(
+        None,
+        description="Days of 24 hours that a query text may be kept, 1 to 90; 90 when unset. Anything else: no text.",
+    )
+    observation_expire_batch: int = Field(
+        5000, ge=50, le=5000, description="Records that one transaction of expiry deletes at most."
+    )
+    observation_statement_timeout_ms: int = Field(
+        120_000, ge=100, description="Milliseconds that such a transaction may take."
+    )
+    observation_budget_seconds: int = Field(
+        600, ge=1, le=600, description="Seconds after which a run of expiry leaves the rest to the next."
+    )
+    observation_deadman_url: str = Field(
+        "",
+        description="HTTPS address that is called after each complete expiry without alarm; a service outside "
+        "alarms when the calls stop.",
+    )
     embedder_api_key: SecretStr | None = Field(
         None, description="Bearer key for an embedder behind HTTP; its address is registered, the key never."
     )

@@ -18,6 +18,7 @@ API_APPS = (
     "traces",
     "feedback",
     "learning",
+    "observations",
     "search",
 )
 

@@ -9,7 +9,8 @@ from celery.signals import worker_ready
 from django.db import InterfaceError, OperationalError, connection
 
 from apps.core.db.sessions import UnknownPrincipal, maintenance_session, principal_session
-from apps.learning import alerts, retention
+from apps.feedback.retention import EVIDENCE
+from apps.learning import alerts
 from apps.learning.exceptions import UnknownProfile
 from apps.learning.services.evaluations import run_evaluation
 from apps.learning.services.holdouts import run_holdout
@@ -72,14 +73,14 @@ def resume() -> dict[str, int]:
 @task(
     name="learning.prune",
     schedule=daily("03:40"),
-    lease=timedelta(minutes=15),
-    soft_limit=timedelta(minutes=12),
+    lease=timedelta(minutes=45),
+    soft_limit=timedelta(minutes=40),
     misfire="run_once",
 )
 def prune() -> dict[str, int]:
-    """Delete evaluations, holdouts and query sets past the days of the gate policy, and receipts that only they
-    kept."""
-    return expiry.drain(retention.EVIDENCE).counts
+    """Delete judgments, citations, ablations, evaluations, holdouts and query sets past the days of the gate policy,
+    and receipts that nothing keeps any more."""
+    return expiry.drain_group(EVIDENCE)
 
 
 @task(

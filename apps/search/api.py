@@ -27,7 +27,7 @@ class SearchView(PrincipalAPIView):
         Codes beside the common ones: `invalid_memory_request` 400, `unavailable` 503.
         """
         call = body_of(request, SearchRequest, nullable=("scopes",))
-        fitted = search(caller=self.principal, request=call)
+        fitted = search(caller=self.principal, request=call, verified=self.caller.via in {"token", "jwt"})
         return HttpResponse(fitted.body, content_type="application/json")
 
 

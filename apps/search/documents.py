@@ -64,6 +64,7 @@ class ResultRow(Marked):
     )
     features: dict[str, float] | None = None
     same_entity: SameEntity | None = None
+    observation_id: str | None = Field(None, description="Where the journal keeps a record of this search.")
 
 
 class HintRow(BaseModel):
@@ -111,6 +112,13 @@ class WhyEmpty(BaseModel):
     removed_by_filters: int
     below_threshold: int
     archived: int
+
+
+class ObservationMeta(BaseModel):
+    """There only where the record of this search is durable."""
+
+    observation_id: str = Field(alias="retrieval/observation_id")
+    persistence: Literal["durable"] = Field(alias="retrieval/persistence")
 
 
 class ProfileUsed(BaseModel):
@@ -186,4 +194,5 @@ class SearchAnswer(BaseModel):
     window: dict[str, str] | None = None
     not_found: list[str] | None = None
     why_empty: WhyEmpty | None = None
+    meta: ObservationMeta | None = Field(None, alias="_meta")
     context: PackedContextShown | None = None

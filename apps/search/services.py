@@ -1,7 +1,8 @@
 """The front door: find, record, answer.
 
 The law: the answer is rendered after the commit of its trace, so a trace id is never handed out for a trace that
-was rolled back. What is not recorded is said to be not recorded, and costs no rows.
+was rolled back. What is not recorded is said to be not recorded, and costs no rows. What the journal could not take
+is answered as if there were no journal.
 """
 
 import time
@@ -21,10 +22,11 @@ from apps.learning.alerts import tell_inapplicable
 from apps.retrieval.packing import PackedContext
 from apps.retrieval.receipts.document import NewReceipt, ProfileUse
 from apps.retrieval.services import save_receipt
-from apps.search import hints, live
+from apps.search import live
 from apps.search.context import context_shown, pack_found
 from apps.search.found import Found, find
 from apps.search.metrics import PROFILES, SEARCHES
+from apps.search.observed import TEXTS, Asked, observed, ticket_for
 from apps.search.rows import returned
 from apps.search.schemas import SearchRequest
 from apps.traces.api_base import retried
@@ -54,25 +56,31 @@ class Outcome:
         return str(self.recording.document["status"]) if self.recording else "none"
 
 
-def search(*, caller: PrincipalIdentity, request: SearchRequest) -> Fitted:
+def search(*, caller: PrincipalIdentity, request: SearchRequest, verified: bool = False) -> Fitted:
     """Answer a search of any mode, outside of any session; the trace is committed when it returns.
 
+    verified: a credential of this very call names the caller, without which the journal takes nothing. An id of an
+    observation in the answer is that of a committed record.
     Raises RetrievalFailed, InvalidRequest (a multiplier), ResponseTooLarge.
     """
     started = time.perf_counter()
     at = clock.now()
-    found = find(caller, request, at=at)
+    retrieved = found = find(caller, request, at=at)
     if request.include_content and request.mode == "search":
         found = replace(found, rows=live.inlined(found.rows))
     context = pack_found(request, found)
     outcome = _record(caller, request, found, context, started)
     SEARCHES.labels(request.mode, outcome.error or outcome.status).inc()
     _tell_of_profile(caller, request, found.profile)
+    ticket = ticket_for(caller, request, verified=verified, traced=outcome.saved is not None)
     document = _document(request, found, outcome)
     if context is not None:
         document["context"] = context_shown(context)
-    texts = (("results", "content"), hints.TEXTS)
-    return fit_budget(document, budget=SEARCH_BUDGET, texts=texts, whole_first=request.mode == "fetch")
+    if ticket is not None and outcome.saved is not None:
+        answer = observed(ticket, caller, document, Asked(request, retrieved, outcome.saved.id))
+        if answer is not None:
+            return answer
+    return fit_budget(document, budget=SEARCH_BUDGET, texts=TEXTS, whole_first=request.mode == "fetch")
 
 
 def _tell_of_profile(caller: PrincipalIdentity, request: SearchRequest, use: ProfileUse) -> None:

@@ -6,6 +6,7 @@ from .background import *
 from .base import *
 from .database import *
 from .logging import *
+from .observations import *
 from .operations import *
 from .retrieval import *
 from .security import *

@@ -41,6 +41,7 @@ INSTALLED_APPS = [
     "apps.traces",
     "apps.feedback",
     "apps.learning",
+    "apps.observations",
     "apps.search",
 ]
 

@@ -11,6 +11,7 @@ KEEP = {
     "auth_permission",
     "graph_embedder",
     "operations_erasabletable",
+    "observations_maintenance_state",
 }
 # Tables whose rows without a workspace were written by migrations.
 DEFAULTS = {"core_storedpolicy", "core_stored_policy"}

@@ -118,6 +118,26 @@ SOURCE = "0" * 64
 NOBODY = "00000000-0000-0000-0000-000000000000"
 BODIES["trace-uses"] = {"idempotency_key": "k", "uses": [{"source_id": SOURCE, "stage": "selected"}]}
 BODIES["trace-outcomes"] = {"idempotency_key": "k", "outcome": "success", "confirmation": "manual"}
+
+
+@foreign("observation")
+def an_observation(world: World) -> dict[str, Any]:
+    from django.db import connection
+
+    from tests.support import journal
+
+    with principal_session(world.principal), connection.cursor() as cursor:
+        return {"observation_id": journal.record(cursor, world.principal)}
+
+
+@foreign("observations-erasure-certificate")
+def a_certificate_of_the_journal(world: World) -> dict[str, Any]:
+    from apps.observations.services import erasure
+
+    with principal_session(world.principal):
+        return {"certificate_id": erasure.begin()}
+
+
 COMMAND = {"change_id": "k", "expected_active": None}
 BODIES["ranking-profile-activate"] = BODIES["ranking-profile-deactivate"] = COMMAND
 BODIES["ranking-profile-rollback"] = COMMAND | {"to": None}

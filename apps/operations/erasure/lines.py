@@ -30,7 +30,10 @@ class DamagedLine(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ErasureLine:
-    """What one erasure was. `object_type` and `object_id` name the one object of the scope `one`."""
+    """What one erasure was. `object_type` and `object_id` name the one object of the scope `one`.
+
+    withdraw: the erasure ended an enrolment, too, and does so again when it is replayed.
+    """
 
     certificate: UUID
     fence_at: datetime
@@ -39,9 +42,10 @@ class ErasureLine:
     principal: UUID
     object_type: str | None = None
     object_id: UUID | None = None
+    withdraw: bool = False
 
     def document(self) -> dict[str, Any]:
-        body = {
+        body: dict[str, Any] = {
             "certificate": str(self.certificate),
             "fence_at": clock.iso(self.fence_at),
             "scope": self.scope,
@@ -50,6 +54,8 @@ class ErasureLine:
             "object_type": self.object_type,
             "object_id": str(self.object_id) if self.object_id else None,
         }
+        if self.withdraw:
+            body["withdraw"] = True
         return body | {"checksum": canonical.checksum(body)}
 
 
@@ -97,6 +103,7 @@ def _line(number: int, text: bytes) -> ErasureLine:
             principal=UUID(document["principal"]),
             object_type=document["object_type"],
             object_id=UUID(document["object_id"]) if document["object_id"] else None,
+            withdraw=document.get("withdraw", False) is True,
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise DamagedLine(number) from error

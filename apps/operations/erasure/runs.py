@@ -162,7 +162,7 @@ def _settle(certificate_id: UUID, identity: PrincipalIdentity, reason: str) -> E
             certificate.checksum = certificates.checksum(certificate)
             run_row.delete()
         certificate.save()
-    _tell(certificate)
+    tell(certificate)
     return certificate
 
 
@@ -192,7 +192,8 @@ def _tables(run_row: ErasureRun, remaining: dict[str, int]) -> list[dict[str, An
     return tables
 
 
-def _tell(certificate: ErasureCertificate) -> None:
+def tell(certificate: ErasureCertificate) -> None:
+    """Audit how an erasure of whatever scope ended, and alarm on the incomplete ones of its workspace."""
     done = certificate.status == ErasureStatus.COMPLETE
     with maintenance_session():
         audit.record(

@@ -9,16 +9,18 @@ from django.db.migrations import Migration
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
 
-from apps.core.db.operations import AddOwnerForeignKey, AddTrigger, DefineFunction
+from apps.core.db.operations import AddCheck, AddOwnerForeignKey, AddTrigger, DefineFunction, DefineView
 
 
 @dataclass
 class Manifest:
-    """The last definition of each function, and every trigger and foreign key, by name."""
+    """The last definition of each function and view, and every trigger, check and foreign key, by name."""
 
     functions: dict[str, DefineFunction] = field(default_factory=dict)
     triggers: set[tuple[str, str]] = field(default_factory=set)
     foreign_keys: dict[tuple[str, str], AddOwnerForeignKey] = field(default_factory=dict)
+    checks: dict[tuple[str, str], AddCheck] = field(default_factory=dict)
+    views: dict[str, DefineView] = field(default_factory=dict)
 
 
 def _migrations() -> Iterator[Migration]:
@@ -48,6 +50,11 @@ def manifest() -> Manifest:
             case AddTrigger():
                 table = apps.get_model(operation.app, operation.model)._meta.db_table
                 found.triggers.add((table, operation.name))
+            case DefineView():
+                found.views[operation.name] = operation
+            case AddCheck():
+                table = apps.get_model(operation.app, operation.model)._meta.db_table
+                found.checks[table, operation.name] = operation
             case AddOwnerForeignKey():
                 model = apps.get_model(operation.app, operation.model)
                 column = str(model._meta.get_field(operation.field).column)

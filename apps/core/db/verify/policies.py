@@ -95,5 +95,8 @@ def _foreign_keys(cursor: CursorWrapper) -> Iterator[Difference]:
         validated, action, columns = row
         if not validated:
             yield Difference("policies", where, "validated", "not validated")
-        if columns != 2 or action != ACTIONS[operation.on_delete]:
-            yield Difference("policies", where, f"two columns, {operation.on_delete}", f"{columns}, {action}")
+        width = 2 + len(operation.also)
+        if columns != width or action != ACTIONS[operation.on_delete]:
+            yield Difference(
+                "policies", where, f"{width} columns, {operation.on_delete}", f"{columns}, {action}"
+            )

@@ -1,0 +1,41 @@
+"""The locks between writers of the journal and those who shut it.
+
+Writers hold `(journal, all)` and `(journal, workspace)` shared from before they look at policy, switch, gate and
+enrolment until their commit. Who switches off, kills, withdraws or erases holds one of them exclusively while it
+writes. So once that is committed, nothing that was admitted before it can still become durable.
+"""
+
+from uuid import UUID
+
+from django.db import connection
+
+from apps.core.db import cursors
+from apps.core.db.locks import NoTransaction
+from apps.observations.constants import SPACE
+
+ALL = "all"
+
+
+def fence(workspace_id: UUID | None = None) -> None:
+    """Wait for the writers of a workspace (None: of all), and let none begin until the transaction ends."""
+    _require_transaction()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_advisory_xact_lock(%s, hashtext(%s))",
+            [SPACE, str(workspace_id) if workspace_id else ALL],
+        )
+
+
+def pass_fence(workspace_id: UUID) -> None:
+    """As a writer: wait for a fence that is being put up, and keep others off until the transaction ends."""
+    _require_transaction()
+    cursors.run(
+        "SELECT pg_advisory_xact_lock_shared(%s, hashtext(%s)), pg_advisory_xact_lock_shared(%s, hashtext(%s))",
+        [SPACE, ALL, SPACE, str(workspace_id)],
+        binary=False,  # void has no binary form that the driver reads
+    )
+
+
+def _require_transaction() -> None:
+    if not connection.in_atomic_block:
+        raise NoTransaction

@@ -1,0 +1,134 @@
+"""The stored policy of kind `collection`: what the journal of a workspace may keep, and for how long.
+
+The law: what a stored value or a setting does not clearly say keeps less. An unknown mode is `off`, text days other
+than 1..90 are hashes only. Of the deployment's ceiling and the workspace's mode the weaker rules.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Literal, cast
+from uuid import UUID
+
+from django.db.models import QuerySet
+from pydantic import Field
+
+from apps.core import policies
+from apps.core.models import StoredPolicy
+from apps.core.schemas import StrictModel
+from apps.observations.constants import LEAST_RECORD_HOURS, RECORD_HOURS, TEXT_DAYS
+from apps.observations.fences import fence
+
+KIND = "collection"
+
+Mode = Literal["off", "hash", "platform-text"]
+MODES: tuple[Mode, ...] = ("off", "hash", "platform-text")
+"""From the weakest to the strongest."""
+
+
+class CollectionPolicy(StrictModel):
+    """The document of kind `collection`.
+
+    text_days: days of 24 hours that a text is kept, null for the longest (90). record_hours: life of a record.
+    collect_private: whether searches of the principal's own corpus are observed, too (never their text).
+    """
+
+    mode: Mode = "off"
+    text_days: Annotated[int, Field(ge=1, le=TEXT_DAYS)] | None = None
+    record_hours: Annotated[int, Field(ge=LEAST_RECORD_HOURS, le=RECORD_HOURS)] = RECORD_HOURS
+    collect_private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Collecting:
+    """What a stored document says, read so that nothing unclear keeps more."""
+
+    mode: Mode
+    text_days: int | None
+    record_hours: int
+    collect_private: bool
+
+
+def mode_of(value: object) -> Mode:
+    """A mode by its exact spelling; anything else is `off`."""
+    return next((mode for mode in MODES if mode == value), "off")
+
+
+def weaker(one: Mode, other: Mode) -> Mode:
+    return min(one, other, key=MODES.index)
+
+
+def text_days_of(value: object) -> int | None:
+    """Days as stored: null is the longest, a whole number of 1..90 itself, all else None (hashes only)."""
+    if value is None:
+        return TEXT_DAYS
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return cast(int, value) if whole and 1 <= cast(int, value) <= TEXT_DAYS else None
+
+
+def collecting(document: Mapping[str, Any]) -> Collecting:
+    """A stored document as it rules."""
+    hours = document.get("record_hours", RECORD_HOURS)
+    whole = isinstance(hours, int) and not isinstance(hours, bool)
+    sound = whole and LEAST_RECORD_HOURS <= hours <= RECORD_HOURS
+    return Collecting(
+        mode=mode_of(document.get("mode")) if sound else "off",
+        text_days=text_days_of(document.get("text_days")),
+        record_hours=hours if sound else RECORD_HOURS,
+        collect_private=document.get("collect_private") is True,
+    )
+
+
+def generations(workspace_id: UUID) -> QuerySet[StoredPolicy]:
+    """The versions of a workspace; a version's number is the generation of what was collected under it."""
+    return policies.policy_versions(workspace_id, KIND)
+
+
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """When collection of a workspace was switched: on for the first time, on last, off last."""
+
+    first_enabled_at: datetime | None = None
+    enabled_at: datetime | None = None
+    disabled_at: datetime | None = None
+
+
+def switched(workspace_id: UUID) -> Switched:
+    """Read off the versions, in any session that sees the workspace's policies."""
+    first = enabled = disabled = None
+    on = False
+    for version in reversed(generations(workspace_id)):
+        now_on = collecting(version.document).mode != "off"
+        if now_on and not on:
+            first, enabled = first or version.effective_from, version.effective_from
+        elif on and not now_on:
+            disabled = version.effective_from
+        on = now_on
+    return Switched(first, enabled, disabled)
+
+
+def preview(change: policies.Change) -> dict[str, Any]:
+    """What publishing does to what is there: nothing. New rows follow it, old ones keep their deadlines."""
+    after = cast(CollectionPolicy, change.after)
+    return {
+        "mode": after.mode,
+        "text_days": after.text_days or TEXT_DAYS,
+        "record_hours": after.record_hours,
+        "from_now_on": [field.pointer for field in change.fields],
+        "stored_rows_keep_their_deadlines": True,
+    }
+
+
+def collection_kind() -> policies.Kind:
+    """Always in effect at once, behind the fence: what was admitted under the old version is not written after."""
+    return policies.Kind(
+        name=KIND,
+        title="Collection",
+        model=CollectionPolicy,
+        default=CollectionPolicy(),
+        permission="operate_collection",
+        field_permissions={"/text_days": "review_retention", "/record_hours": "review_retention"},
+        preview=preview,
+        lock=fence,
+        scheduled=False,
+    )
