@@ -52,7 +52,7 @@ def queue_of(asked: Any) -> Queue | None:
 
 
 def of_evaluation(evaluation_id: UUID) -> Queue | None:
-    """What an evaluation lacks, in its own order."""
+    """What an evaluation lacks, in its own order; then searches of its scope set that nobody has judged."""
     found = Evaluation.objects.filter(pk=evaluation_id).select_related("result").defer("query_groups").first()
     if found is None or not hasattr(found, "result"):
         return None
@@ -66,7 +66,7 @@ def of_evaluation(evaluation_id: UUID) -> Queue | None:
         f"needed by evaluation {str(evaluation_id)[-7:]}",
         found.principal_id,
         found.workspace_id,
-        _there(asked),
+        tuple(dict.fromkeys((*_there(asked), *_unjudged(found.principal_id, **_scope_set(found.scopes))))),
         (plan["training_queries_lacking"], plan["validation_queries_lacking"]),
     )
 
@@ -87,22 +87,29 @@ def of_receipt(receipt_id: UUID) -> Queue | None:
 
 def of_principal(principal_id: UUID) -> Queue | None:
     """What a principal searched last and nobody has judged."""
-    found = Principal.objects.filter(pk=principal_id).first()
+    found = Principal.objects.defer("hash_key").filter(pk=principal_id).first()
     if found is None:
         return None
-    judged = Judgment.objects.filter(principal_id=principal_id, receipt_id=OuterRef("pk"))
-    unjudged = Receipt.objects.filter(
-        ~Exists(judged), principal_id=principal_id, trace_id__isnull=False, node_ids__len__gt=0
-    )
-    newest = unjudged.order_by("-recorded_at", "-id").values_list("pk", flat=True)[:RECENT]
-    who = found.display_name or found.subject
     return Queue(
         f"principal={principal_id}",
-        f"last searches of {who}",
+        f"last searches of {found.display_name or found.subject}",
         principal_id,
         found.workspace_id,
-        tuple(newest),
+        _unjudged(principal_id),
     )
+
+
+def _unjudged(principal_id: UUID, **more: Any) -> tuple[UUID, ...]:
+    """Receipts of searches that nobody has judged, the newest first."""
+    judged = Judgment.objects.filter(principal_id=principal_id, receipt_id=OuterRef("pk"))
+    rows = Receipt.objects.filter(
+        ~Exists(judged), principal_id=principal_id, trace_id__isnull=False, node_ids__len__gt=0, **more
+    )
+    return tuple(rows.order_by("-recorded_at", "-id").values_list("pk", flat=True)[:RECENT])
+
+
+def _scope_set(scopes: Sequence[str] | None) -> dict[str, Any]:
+    return {"scopes__isnull": True} if scopes is None else {"scopes": list(scopes)}
 
 
 def _there(asked: Sequence[UUID]) -> tuple[UUID, ...]:

@@ -92,7 +92,9 @@ def start(request: HttpRequest) -> HttpResponseBase:
 def _start(
     request: HttpRequest, granted: frozenset[UUID], queue: Queue | None, form: forms.Form, error: str = ""
 ) -> HttpResponseBase:
-    known = Principal.objects.filter(workspace_id__in=granted).order_by("-created_at", "-id")
+    known = (
+        Principal.objects.defer("hash_key").filter(workspace_id__in=granted).order_by("-created_at", "-id")
+    )
     context = {
         "queue": queue,
         "principals": known[: MAX_PRINCIPALS + 1],
