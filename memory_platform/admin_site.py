@@ -98,7 +98,8 @@ GROUPS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
         "Memory in use",
         (
             _entry("Traces", "timeline", "traces_trace_changelist", "t"),
-            _entry("Retrieval receipts", "receipt_long", "retrieval_retrievalreceipt_changelist"),
+            _entry("Retrieval receipts", "receipt_long", "retrieval_receipt_changelist"),
+            _entry("Imported receipts", "upload_file", "retrieval_prmereceipt_changelist"),
             _entry("Context ablations", "content_cut", "feedback_ablation_changelist"),
             _entry("Credit ledger", "account_balance", "feedback_edgestrength_changelist"),
             _entry("Activation", "local_fire_department", "traces_activation_changelist"),

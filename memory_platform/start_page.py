@@ -7,6 +7,7 @@ in its place and the rest stands.
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import structlog
 from django.db import DatabaseError, transaction
@@ -17,6 +18,8 @@ from django.utils.html import format_html
 from apps.accounts.models import ApiToken
 from apps.core import clock, ui
 from apps.core.access import current_workspace, workspaces_with
+from apps.learning.admin.words import short
+from apps.learning.selectors.staff import coverage_of, open_proposals
 from apps.operations.admin.alarms import in_words
 from apps.operations.models import Alarm, Job, JobRun, LegalHold
 from apps.operations.rules import WATCHERS
@@ -56,7 +59,7 @@ def _part(name: str, read: Callable[[], Any]) -> Any:
 
 def needs_you(request: HttpRequest) -> ui.Records | None:
     """Open things that wait for a person, the worst first; None when there is none."""
-    rows = [*_alarms(request), *_tokens(request)]
+    rows = [*_alarms(request), *_activations(request), *_tokens(request)]
     if not rows:
         return None
     columns = [
@@ -92,6 +95,37 @@ def _alarms(request: HttpRequest) -> list[ui.Record]:
             )
         )
     return rows
+
+
+def _activations(request: HttpRequest) -> list[ui.Record]:
+    """Activations that wait for a second person, where the user may be one."""
+    found = (
+        open_proposals().filter(workspace_id__in=managed(request)).select_related("workspace", "proposed_by")
+    )
+    rows = []
+    for proposal in found.order_by("valid_until", "id")[:SHOWN]:
+        href = reverse("admin:learning_rankingprofile_change", args=[proposal.profile_id])
+        own = proposal.proposed_by_id == request.user.pk
+        who = "which you proposed, " if own else ""
+        rows.append(
+            ui.Record(
+                [
+                    ui.Mark("run", "activation"),
+                    f"Activation of profile {short(proposal.profile_id)}, {who}waits for a second person",
+                    proposal.workspace,
+                    ui.deadline(proposal.valid_until),
+                    ui.ActionButton("Review", href, small=True, dialog=False),
+                ]
+            )
+        )
+    return rows
+
+
+def managed(request: HttpRequest) -> list[UUID]:
+    """Workspaces whose profiles the user manages, narrowed to the chosen one."""
+    chosen = current_workspace(request)
+    held = workspaces_with(request, "manage_profiles")
+    return [pk for pk in held if chosen is None or pk == chosen.pk]
 
 
 def _tokens(request: HttpRequest) -> list[ui.Record]:
@@ -173,13 +207,19 @@ def _kept(job: Job) -> Any:
 
 
 def standing(request: HttpRequest) -> ui.Facts:
-    """What stands: holds in place, alarms closed today, tokens in use."""
+    """What stands: open alarms, holds in place, active profiles, tokens in use."""
     now = clock.now()
     facts = [ui.Fact("open alarms", ui.count(Alarm.objects.filter(resolved_at__isnull=True).count()))]
     if workspaces_with(request, "review_retention", "audit"):
         facts.append(
             ui.Fact("holds in place", ui.count(LegalHold.objects.filter(released_at__isnull=True).count()))
         )
+    if seen := workspaces_with(request, "view_traces"):
+        chosen = current_workspace(request)
+        ranking = coverage_of(pk for pk in seen if chosen is None or pk == chosen.pk)
+        words = f"{ui.count(ranking.active)} of {ui.count(ranking.scope_sets)} scope sets"
+        href = f"{reverse('admin:learning_rankingprofile_changelist')}?state=active"
+        facts.append(ui.Fact("active profiles", format_html('<a href="{}">{}</a>', href, words)))
     tokens = ApiToken.objects.filter(
         revoked_at__isnull=True, last_used_at__gte=now - timedelta(days=1)
     ).count()

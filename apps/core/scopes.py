@@ -21,3 +21,8 @@ def _slug(value: str) -> str:
 Scope = Annotated[Text, AfterValidator(_slug)]
 ScopeSet = Annotated[list[Scope], Field(min_length=1, max_length=MAX_SCOPES)]
 """Distinct or not, in any order; whoever stores it sorts it."""
+
+
+def are_scopes(names: list[str]) -> bool:
+    """Whether these are what a `ScopeSet` takes, where they come in another form."""
+    return 1 <= len(names) <= MAX_SCOPES and all(_SLUG.fullmatch(name) for name in names)

@@ -9,6 +9,8 @@ from datetime import timedelta
 
 from apps.operations import expiry
 
+EVIDENCE = "evidence"
+"""The group of what goes by the days of the gate policy; `learning.prune` drains it."""
 STRENGTHS, LABELS, ABLATIONS = "feedback_strength", "feedback_labels", "feedback_ablations"
 
 
@@ -23,5 +25,5 @@ def register() -> None:
             batch=5000,
         )
     )
-    expiry.register(expiry.Expiry(LABELS, interval=timedelta(days=1)))
-    expiry.register(expiry.Expiry(ABLATIONS, interval=timedelta(days=1)))
+    expiry.register(expiry.Expiry(LABELS, interval=timedelta(days=1), group=EVIDENCE))
+    expiry.register(expiry.Expiry(ABLATIONS, interval=timedelta(days=1), group=EVIDENCE))

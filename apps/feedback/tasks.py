@@ -29,30 +29,6 @@ def prune_strength() -> dict[str, int]:
 
 
 @task(
-    name="feedback.prune_labels",
-    schedule=daily("03:40"),
-    lease=timedelta(minutes=15),
-    soft_limit=timedelta(minutes=12),
-    misfire="run_once",
-)
-def prune_labels() -> dict[str, int]:
-    """Delete judgments and citations past their term, and receipts that nothing keeps any more."""
-    return expiry.drain(retention.LABELS).counts
-
-
-@task(
-    name="feedback.prune_ablations",
-    schedule=daily("03:45"),
-    lease=timedelta(minutes=15),
-    soft_limit=timedelta(minutes=12),
-    misfire="run_once",
-)
-def prune_ablations() -> dict[str, int]:
-    """Delete ablations and assessments past their term, and receipts that nothing keeps any more."""
-    return expiry.drain(retention.ABLATIONS).counts
-
-
-@task(
     name=SOURCE,
     schedule=every(hours=1),
     lease=timedelta(minutes=10),

@@ -11,6 +11,8 @@ from pydantic import ValidationError
 
 from apps.learning.requests import QuerySetRequest, SetJudgment, SetQuery
 
+HEADING = "query-id"
+
 
 class QrelsError(ValueError):
     """A line that cannot be read; the message names file and line, never their text."""
@@ -76,8 +78,8 @@ def _value(metadata: dict[str, Any], name: str | None) -> str | None:
 def _judgments(path: Path, repo: str) -> Iterator[SetJudgment]:
     with path.open(encoding="utf-8", newline="") as lines:
         for number, row in enumerate(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE), 1):
-            if not row or (number == 1 and not row[-1].lstrip("-").isdigit()):
-                continue  # the heading
+            if not row or (number == 1 and row[0] == HEADING):
+                continue
             try:
                 query, document, grade = row
                 yield SetJudgment(query=query, repo=repo, identity=document, grade=max(0, int(grade)))

@@ -108,6 +108,12 @@ class NotPromotable(StateConflict):
     code, title = "not_promotable", "This evidence does not carry a ranking profile"
 
 
+class EvidenceNotReproducible(StateConflict):
+    """A label was withdrawn, a receipt erased: what is stored does not give its report again."""
+
+    code, title = "not_reproducible", "The stored evidence does not reproduce"
+
+
 class WrongBaseline(StateConflict):
     """A profile improves upon one state, and another one is meant or active."""
 

@@ -1,14 +1,14 @@
 """Routes of ranking profiles: they are made from ids, and moved by commands that say what they expect."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
-from apps.accounts.api_base import PrincipalAPIView
 from apps.core.api_answers import answer, id_of, query_values
 from apps.core.schemas import parse
+from apps.learning.api import CURSOR, LIMIT, LearningAPIView
 from apps.learning.profile_documents import (
     ActivateRequest,
     ActiveQuery,
@@ -17,13 +17,13 @@ from apps.learning.profile_documents import (
     NoQuery,
     PreviewShown,
     ProfileDetail,
+    ProfileMade,
     ProfilePage,
     ProfileRequest,
-    ProfileShown,
     ProfilesQuery,
     RollbackRequest,
+    TransitionMade,
     TransitionPage,
-    TransitionShown,
     TransitionsQuery,
 )
 from apps.learning.selectors import profiles as selectors
@@ -36,15 +36,9 @@ from apps.learning.services.pointers import (
 )
 from apps.learning.services.profiles import create_profile
 
-LIMIT = OpenApiParameter("limit", int, description="1..50, default 10.")
-CURSOR = OpenApiParameter("cursor", str, description="`next_cursor` of the page before.")
 SCOPES = OpenApiParameter(
     "scopes", str, many=True, description="Slugs, repeated or joined by commas; `*` is the set of all scopes."
 )
-
-
-class LearningAPIView(PrincipalAPIView):
-    required_scope: ClassVar[str] = "learning"
 
 
 class ProfilesView(LearningAPIView):
@@ -54,7 +48,7 @@ class ProfilesView(LearningAPIView):
         query = parse(ProfilesQuery, query_values(request, whole=("limit",)))
         return answer(selectors.profiles_page(query))
 
-    @extend_schema(request=ProfileRequest, responses={201: ProfileShown})
+    @extend_schema(request=ProfileRequest, responses={201: ProfileMade})
     def post(self, request: Request) -> HttpResponse:
         """Make a profile of an evaluation and the holdout that confirmed it. Nothing is activated.
 
@@ -93,7 +87,7 @@ class PreviewView(LearningAPIView):
 
 
 class ActivateView(LearningAPIView):
-    @extend_schema(request=ActivateRequest, responses={200: TransitionShown})
+    @extend_schema(request=ActivateRequest, responses={200: TransitionMade})
     def post(self, request: Request, profile_id: str) -> HttpResponse:
         """Rank requests of exactly the profile's scope set with it.
 
@@ -105,7 +99,7 @@ class ActivateView(LearningAPIView):
 
 
 class DeactivateView(LearningAPIView):
-    @extend_schema(request=DeactivateRequest, responses={200: TransitionShown})
+    @extend_schema(request=DeactivateRequest, responses={200: TransitionMade})
     def post(self, request: Request, profile_id: str) -> HttpResponse:
         """Return the profile's scope set to base scoring. Where it is there already, that is recorded, too.
 
@@ -116,7 +110,7 @@ class DeactivateView(LearningAPIView):
 
 
 class RollbackView(LearningAPIView):
-    @extend_schema(request=RollbackRequest, responses={200: TransitionShown})
+    @extend_schema(request=RollbackRequest, responses={200: TransitionMade})
     def post(self, request: Request, profile_id: str) -> HttpResponse:
         """Take the profile's scope set back to a profile that was active there before, or to base scoring.
 

@@ -1,6 +1,5 @@
 """Calls about ranking profiles, and their answers as the schema of the API shows them."""
 
-import re
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -8,13 +7,12 @@ from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 
 from apps.core.schemas import AwareTime, Handle, StrictModel, Text
+from apps.core.scopes import MAX_SCOPES, are_scopes
 from apps.learning.applicability import Cause
 from apps.learning.pointer import ALL_SCOPES, scope_key_of
 from apps.retrieval.receipts.schemas import ProfileStatus
 
-MAX_SCOPES = 16
 LONGEST_REASON = 1000
-_SLUG = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
 Reason = Annotated[Text, Field(max_length=LONGEST_REASON)]
 
@@ -22,9 +20,7 @@ Reason = Annotated[Text, Field(max_length=LONGEST_REASON)]
 def _scope_list(given: list[str]) -> list[str]:
     """Each may hold several, joined by commas; `*` stands alone."""
     names = [name for part in given for name in part.split(",")]
-    if names == [ALL_SCOPES]:
-        return names
-    if len(names) > MAX_SCOPES or not all(_SLUG.fullmatch(name) for name in names):
+    if names != [ALL_SCOPES] and not are_scopes(names):
         raise PydanticCustomError("bad_scope", "Scopes are at most 16 slugs of at most 64 characters, or *")
     return names
 
@@ -123,6 +119,10 @@ class ProfileShown(BaseModel):
     evidence: dict[str, Any]
 
 
+class ProfileMade(ProfileShown):
+    """The profile that the evidence makes; that of before where it was made before."""
+
+
 class ProfilePage(BaseModel):
     profiles: list[ProfileShown]
     next_cursor: str | None
@@ -153,6 +153,10 @@ class TransitionShown(BaseModel):
     proposal_id: str | None
     reason: str | None
     evidence: dict[str, Any]
+
+
+class TransitionMade(TransitionShown):
+    """What the command did; that of before where its `change_id` was known."""
 
 
 class TransitionPage(BaseModel):

@@ -2,10 +2,12 @@
 
 from datetime import timedelta
 
+from apps.feedback.retention import EVIDENCE
 from apps.operations.expiry import Expiry, register
 
-EVIDENCE = "learning"
+LEARNING = "learning"
+"""Evaluations, holdouts and query sets."""
 
 
 def register_evidence() -> None:
-    register(Expiry(EVIDENCE, interval=timedelta(days=1), batch=200, budget=timedelta(minutes=5)))
+    register(Expiry(LEARNING, interval=timedelta(days=1), batch=200, group=EVIDENCE))

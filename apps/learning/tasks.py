@@ -1,17 +1,26 @@
 """Background work of learning."""
 
+from collections import Counter
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
+from celery.signals import worker_ready
 from django.db import InterfaceError, OperationalError, connection
 
-from apps.core.db.sessions import maintenance_session
-from apps.learning import retention
+from apps.core.db.sessions import UnknownPrincipal, maintenance_session, principal_session
+from apps.feedback.retention import EVIDENCE
+from apps.learning import alerts
+from apps.learning.exceptions import UnknownProfile
 from apps.learning.services.evaluations import run_evaluation
 from apps.learning.services.holdouts import run_holdout
-from apps.operations import expiry
+from apps.learning.services.rechecks import active_profiles, recheck_profile
+from apps.operations import expiry, samples
 from apps.operations.tasks_base import Retry, daily, every, task
+from apps.retrieval.policy import SCORER_CONTRACT
 
+CHECKED, ACTIVE = "profiles_rechecked", "profiles_active"
+"""Samples of the re-check: looked at under a scorer contract, and active in a workspace."""
 IDLE = timedelta(minutes=10)
 """How long a run may be open before it is sent again; one that is worked on is not begun twice."""
 
@@ -64,11 +73,47 @@ def resume() -> dict[str, int]:
 @task(
     name="learning.prune",
     schedule=daily("03:40"),
-    lease=timedelta(minutes=15),
-    soft_limit=timedelta(minutes=12),
+    lease=timedelta(minutes=45),
+    soft_limit=timedelta(minutes=40),
     misfire="run_once",
 )
 def prune() -> dict[str, int]:
-    """Delete evaluations, holdouts and query sets past the days of the gate policy, and receipts that only they
-    kept."""
-    return expiry.drain(retention.EVIDENCE).counts
+    """Delete judgments, citations, ablations, evaluations, holdouts and query sets past the days of the gate policy,
+    and receipts that nothing keeps any more."""
+    return expiry.drain_group(EVIDENCE)
+
+
+@task(
+    name="learning.recheck",
+    schedule=daily("03:20"),
+    lease=timedelta(minutes=50),
+    soft_limit=timedelta(minutes=45),
+    misfire="run_once",
+)
+def recheck() -> dict[str, int]:
+    """Look at every active profile: its term, whether it applies, and what it is worth on what was judged since."""
+    outcomes: Counter[str] = Counter()
+    active: Counter[UUID] = Counter()
+    for one in active_profiles():
+        try:
+            with principal_session(one.principal_id):
+                checked = recheck_profile(profile_id=one.profile_id)
+        except (UnknownPrincipal, UnknownProfile):  # disabled or erased since
+            continue
+        outcomes[checked.outcome] += 1
+        if checked.still_active:
+            active[one.workspace_id] += 1
+            alerts.settle(one.workspace_id, one.profile_id, checked.alarms)
+    readings = [samples.Reading(ACTIVE, count, None, workspace) for workspace, count in active.items()]
+    contract = {"contract": SCORER_CONTRACT}
+    samples.record([*readings, samples.Reading(CHECKED, outcomes.total(), contract)])
+    return dict(outcomes)
+
+
+@worker_ready.connect(weak=False)
+def recheck_after_bump(**kwargs: Any) -> None:
+    """A worker that starts with a scorer contract under which nothing was checked has the profiles checked at once."""
+    known = {sample.labels.get("contract") for sample in samples.newest() if sample.name == CHECKED}
+    if SCORER_CONTRACT not in known:
+        recheck.delay()
+    connection.close()

@@ -67,13 +67,4 @@ def verify_audit() -> dict[str, int]:
 )
 def prune() -> dict[str, int]:
     """Delete what operations have kept for their full term. A kind that fails leaves the others done."""
-    counts: dict[str, int] = {}
-    failures: list[expiry.ExpiryFailed] = []
-    for kind in expiry.registered(pruning.GROUP):
-        try:
-            counts[kind.name] = sum(expiry.drain(kind.name).counts.values())
-        except expiry.ExpiryFailed as failure:
-            failures.append(failure)
-    if failures:
-        raise failures[0]
-    return counts
+    return expiry.drain_group(pruning.GROUP)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -21,15 +21,22 @@ from apps.core import clock
 from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.sessions import principal_session, staff_session
 from apps.core.ids import uuid7
+from apps.feedback.schemas import AblationRequest, AssessmentRequest, CitationsRequest
+from apps.feedback.services.ablations import ablate, assess
+from apps.feedback.services.citations import record_citations
 from apps.feedback.services.outcomes import Outcome, record_outcome
+from apps.graph.services import PassageItem
 from apps.operations import alarms, holds
 from apps.operations.erasure import certificates
 from apps.operations.erasure.models import ErasureCertificate
 from apps.operations.erasure.rules import rules as erasure_rules
 from apps.operations.models import Destination, Job, JobRun
+from apps.retrieval.policy import ScoringPolicy, unstored
 from apps.retrieval.schemas import Provenance
+from apps.retrieval.selectors import stored_receipt
+from apps.retrieval.services import import_lines
 from apps.traces.models import ReceiptKind
-from tests.support import factories
+from tests.support import factories, memory, prme, receipts
 from tests.support.stack import Stack, running_stack
 from tests.support.traces import climb, graph_row, issue, page, ranked, save, source_of, walk
 
@@ -104,7 +111,66 @@ def make_scene() -> Scene:
     factories.make_token(world.principal, "search", "feedback", superuser=world.superuser)
     factories.make_principal(world.workspace, f"oidc:login.example.org/{'r' * 120}#{'s' * 60}")
     _operations(world.workspace, world.superuser, everything, trace)
+    _receipts(world.principal)
     return Scene(world.workspace, world.superuser, everything, world.principal, trace, confirmation)
+
+
+def _receipts(principal: PrincipalIdentity) -> None:
+    """Imported ones of three sorts with a label, and a native one of many rows with long names and every step."""
+    features = [(0.9 / (at + 1), 0.8, 0.4, 0.5, 0.6, 0.7) for at in range(15)]
+    first = prme.make_receipt(features, version=12, query=SECRET_QUERY)
+    old = prme.make_receipt(features[:3], version=1, request=2, query=SECRET_QUERY)
+    lines = [prme.dump(old), prme.dump(first), prme.make_record(first, {0: True, 1: False})]
+    with principal_session(principal):
+        import_lines(lines=list(enumerate(lines, start=1)))
+    memory.store(
+        principal,
+        *(
+            PassageItem(
+                identity=f"{LONG_NAME}-{at}",
+                path=f"{LONG_NAME}/{at}.md",
+                text=f"signing keys {'rotation ' * at}",
+                session="s",
+                position=at,
+            )
+            for at in range(40)
+        ),
+    )
+    policy = {"relevance_floor": 1.9, "kinds": {"passage": 0.7}, "epistemic": {"observed": 0.9}}
+    _, receipt_id = receipts.keep(
+        principal,
+        SECRET_QUERY,
+        limit=30,
+        token_budget=3000,
+        policy=unstored(ScoringPolicy.model_validate(policy)),
+        multipliers={"lexical": 2.0, "recency": 0.25},
+    )
+    _ablations(principal, receipt_id)
+
+
+def _ablations(principal: PrincipalIdentity, receipt_id: UUID) -> None:
+    """Two entries of a context taken out, and one of them assessed by an evaluation with a long name."""
+    with principal_session(principal):
+        candidates = stored_receipt(receipt_id).receipt.candidates
+        nodes = [each.node_id for each in candidates if each.in_context and each.has_content]
+        cited = CitationsRequest(
+            citation_id=uuid4(),
+            answer_id="a",
+            answer_sha256=None,
+            method="human_verified",
+            cited_node_ids=nodes,
+        )
+        record_citations(receipt_id=receipt_id, submission=cited)
+        ablate(receipt_id=receipt_id, submission=AblationRequest(node_ids=nodes[:2]))
+        one = ablate(receipt_id=receipt_id, submission=AblationRequest(node_ids=nodes[:1]))
+        for correct in (True, False):
+            verdict = AssessmentRequest(
+                evaluation_id=f"{correct} {'nightly-' * 12}",
+                citation_id=cited.citation_id,
+                baseline_correct=correct,
+                counterfactual_correct=not correct,
+            )
+            assess(ablation_id=UUID(one["ablation_id"]), submission=verdict)
 
 
 def _nameless() -> Provenance:

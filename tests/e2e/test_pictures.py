@@ -19,7 +19,7 @@ from apps.operations.erasure import services as erasures
 from apps.operations.models import Job, JobRun
 from apps.search.demo import load
 from apps.search.demo.schemas import demo_memory
-from apps.traces.models import ActionReceipt
+from apps.traces.models import ActionReceipt, Trace
 from tests.e2e.conftest import Scene
 from tests.support import factories
 from tests.support.traces import save
@@ -57,8 +57,9 @@ def scene(transactional_db: None, settings: Any, tmp_path: Path, monkeypatch: An
     with principal_session(maria):
         told = ActionReceipt.objects.filter(kind="confirmed").order_by("-recorded_at").first()
         assert told is not None
-    _upkeep(workspace)
+        receipt_id = Trace.objects.get(pk=told.trace_id).retrieval_receipt_id
     found = Scene(workspace, superuser, ana, maria, told.trace_id, str(told.pk))
+    found.objects["receipt"] = receipt_id
     found.objects["erasure"] = _erased(workspace, ana)
     found.objects["policy"] = _policy(workspace, ana)
     return found
@@ -138,6 +139,7 @@ def _shown(scene: Scene) -> dict[str, str]:
         "start": "/admin/",
         "traces": "/admin/traces/trace/?window=7d",
         "trace": f"/admin/traces/trace/{scene.trace}/change/",
+        "receipt": f"/admin/retrieval/receipt/{scene.objects['receipt']}/change/",
         "principal": f"/admin/accounts/principal/{scene.principal.principal_id}/change/",
         "certificate": f"/admin/operations/erasurecertificate/{scene.objects['erasure']}/change/",
         "policy": f"/admin/core/storedpolicy/{scene.objects['policy']}/change/",

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client, override_settings
 
 from apps.core.db.sessions import principal_session, staff_session
-from apps.feedback import retention, tasks
+from apps.feedback import retention
 from apps.feedback.models import Ablation, PresenceAssessment
 from apps.feedback.schemas import AblationRequest, AssessmentRequest, CitationsRequest
 from apps.feedback.services.ablations import ablate, assess
@@ -69,17 +69,17 @@ def test_an_ablation_keeps_its_receipt_and_goes_with_its_last_assessment(world, 
     end_traces(owner_connection)
     trace_tasks.expire.function()
     age(owner_connection, 731, "feedback_citation")
-    assert tasks.prune_labels.function()["citations"] == 1
+    assert expiry.drain(retention.LABELS).counts["citations"] == 1
     with principal_session(world.principal):
         assert stored_receipt(receipt).trace_id is None
     age(owner_connection, 731, "feedback_ablation")
-    assert tasks.prune_ablations.function() == {"ablations": 0, "assessments": 0, "failed": 0}
+    assert expiry.drain(retention.ABLATIONS).counts == {"ablations": 0, "assessments": 0, "failed": 0}
     assert expiry.status(retention.ABLATIONS).values["expired_ablations"] == 0
     age(owner_connection, 731, "feedback_assessment")
     values = expiry.status(retention.ABLATIONS).values
     assert values["expired_assessments"] == 1
     assert values["oldest_overdue_seconds"] > 0
-    assert tasks.prune_ablations.function() == {"ablations": 1, "assessments": 1, "failed": 0}
+    assert expiry.drain(retention.ABLATIONS).counts == {"ablations": 1, "assessments": 1, "failed": 0}
     assert count(owner_connection, *TABLES, "retrieval_receipt", "retrieval_receipt_keeper") == [0, 0, 0, 0]
 
 
@@ -89,7 +89,7 @@ def test_one_principal_after_another_is_pruned_and_a_hold_keeps(world, owner_con
         made(principal)
     hold(world, "traces.principal", other.principal_id)
     age(owner_connection, 731, *TABLES)
-    assert tasks.prune_ablations.function() == {"ablations": 1, "assessments": 1, "failed": 0}
+    assert expiry.drain(retention.ABLATIONS).counts == {"ablations": 1, "assessments": 1, "failed": 0}
     assert expiry.status(retention.ABLATIONS).values["expired_ablations"] == 0
     with principal_session(other):
         assert (Ablation.objects.count(), PresenceAssessment.objects.count()) == (1, 1)

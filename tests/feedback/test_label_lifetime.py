@@ -6,7 +6,7 @@ import pytest
 from django.test import Client, override_settings
 
 from apps.core.db.sessions import principal_session, staff_session
-from apps.feedback import retention, tasks
+from apps.feedback import retention
 from apps.feedback.models import CitationSet, Judgment
 from apps.feedback.schemas import CitationsRequest
 from apps.feedback.selectors import folded_labels
@@ -138,15 +138,15 @@ def test_the_last_record_takes_the_receipt_along(me, labelled, owner_connection)
     end_traces(owner_connection)
     trace_tasks.expire.function()
     age(owner_connection, 729)
-    assert tasks.prune_labels.function() == {"judgments": 0, "citations": 0, "failed": 0}
+    assert expiry.drain(retention.LABELS).counts == {"judgments": 0, "citations": 0, "failed": 0}
     owner_connection.execute(
         "UPDATE feedback_judgment SET admitted_at = admitted_at - interval '2 days' WHERE kind = 'labels'"
     )
     assert expiry.status(retention.LABELS).values["expired_judgments"] == 1
-    assert tasks.prune_labels.function()["judgments"] == 1
+    assert expiry.drain(retention.LABELS).counts["judgments"] == 1
     assert counts(owner_connection)["receipts"] == 1
     age(owner_connection, 2)
-    assert tasks.prune_labels.function()["judgments"] == 1
+    assert expiry.drain(retention.LABELS).counts["judgments"] == 1
     assert counts(owner_connection) == NOTHING
     assert "expired_judgments" not in expiry.status(retention.LABELS).reasons
 
@@ -155,7 +155,7 @@ def test_with_its_trace_there_a_receipt_stays_when_its_last_label_goes(
     me, labelled, owner_connection
 ) -> None:
     age(owner_connection, 731)
-    assert tasks.prune_labels.function()["judgments"] == 1
+    assert expiry.drain(retention.LABELS).counts["judgments"] == 1
     assert counts(owner_connection) == NOTHING | {"receipts": 1, "traces": 1}
 
 
@@ -165,7 +165,7 @@ def test_another_record_keeps_it_on(me, labelled, owner_connection) -> None:
     end_traces(owner_connection)
     trace_tasks.expire.function()
     age(owner_connection, 731)
-    tasks.prune_labels.function()
+    expiry.drain(retention.LABELS)
     assert counts(owner_connection) == NOTHING | {"receipts": 1, "keepers": 1}
     owner_connection.execute("SELECT retrieval_let_go(ARRAY[%s])", [UUID(int=7)])
     assert counts(owner_connection) == NOTHING
@@ -181,7 +181,7 @@ def test_days_are_those_of_the_gate_policy_in_effect(world, me, labelled, owner_
     )
     assert owner_connection.execute(days, [world.workspace.pk]).fetchone() == (30,)
     age(owner_connection, 31)
-    assert tasks.prune_labels.function()["judgments"] == 1
+    assert expiry.drain(retention.LABELS).counts["judgments"] == 1
 
 
 def test_one_principal_after_another_is_pruned(world, me, labelled, owner_connection) -> None:
@@ -191,7 +191,7 @@ def test_one_principal_after_another_is_pruned(world, me, labelled, owner_connec
     with principal_session(other):
         cite_none(theirs.id)
     age(owner_connection, 731)
-    assert tasks.prune_labels.function() == {"judgments": 1, "citations": 1, "failed": 0}
+    assert expiry.drain(retention.LABELS).counts == {"judgments": 1, "citations": 1, "failed": 0}
 
 
 # Holds.
@@ -208,7 +208,7 @@ def hold(world, kind: str, object_id: UUID) -> None:
 def test_a_hold_keeps_judgments_past_their_term(world, me, answer, labelled, owner_connection, kind) -> None:
     hold(world, kind, UUID(answer["trace_id"]) if kind == "traces.trace" else me.principal_id)
     age(owner_connection, 731)
-    assert tasks.prune_labels.function()["judgments"] == 0
+    assert expiry.drain(retention.LABELS).counts["judgments"] == 0
     assert expiry.status(retention.LABELS).values["expired_judgments"] == 0
     with principal_session(me), pytest.raises(LegalHold):
         erase_trace(trace_id=UUID(answer["trace_id"]))
@@ -250,3 +250,16 @@ def test_erasing_a_principal_leaves_no_record_of_it(
     assert counts(owner_connection) == left
     with principal_session(other):
         assert CitationSet.objects.count() == 1
+
+
+def test_what_is_not_due_costs_no_look_at_holds(me, labelled, owner_connection, admin_connection) -> None:
+    """The status is read again and again, whatever number of records there is."""
+    asked = (
+        "SELECT coalesce(sum(calls), 0) FROM pg_stat_xact_user_functions WHERE funcname = 'operations_held'"
+    )
+    for days, calls in ((0, 0), (731, 1)):
+        age(owner_connection, days)
+        with admin_connection.transaction():
+            admin_connection.execute("SET LOCAL track_functions = 'all'")
+            admin_connection.execute("SELECT * FROM feedback_labels_status()").fetchall()
+            assert admin_connection.execute(asked).fetchone() == (calls,)

@@ -209,9 +209,7 @@ def selected(me, receipts) -> Selection:
         features=np.linspace(0.1, 0.9, len(FEATURES) * count).reshape(len(FEATURES), count),
         weights=np.full((1, len(FEATURES)), 1 / len(FEATURES)),
         weight_row=np.zeros(count, dtype=np.int64),
-        before=(),
-        cap=None,
-        after=(),
+        steps=(),
     )
     pool = ReceiptSet(
         request_ids=tuple(map(str, ids)),

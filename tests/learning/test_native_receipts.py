@@ -14,9 +14,10 @@ from apps.retrieval.policy import FEATURES, ScoringPolicy, unstored
 from apps.retrieval.receipts.columns import load_columns
 from apps.retrieval.schemas import Adjustment, Features, Raw
 from apps.retrieval.scoring import score_of, weighed
-from tests.retrieval.test_receipts import keep, stored
+from tests.retrieval.test_receipts import stored
 from tests.support import memory
 from tests.support.factories import make_principal, make_world
+from tests.support.receipts import keep
 
 pytestmark = pytest.mark.django_db
 

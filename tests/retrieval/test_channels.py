@@ -249,7 +249,7 @@ def test_what_is_withdrawn_stands_no_more(me) -> None:
 
 def test_rows_of_these_channels_move_no_other_rows_score(me) -> None:
     """A pin far from the query must not stretch the scale on which the found rows are measured."""
-    ids = store(me, *[f"needle {'hay ' * n}" for n in range(12)], "far away")
+    ids = store(me, *[f"needle {'straw ' * n}" for n in range(12)], "far away")
     give_vectors(me, {node_id: [1, 0.1 * n] for n, node_id in enumerate(ids[:12])} | {ids[12]: [-1, 0.2]})
     policy = unstored(ScoringPolicy(candidates_per_channel=10))
 

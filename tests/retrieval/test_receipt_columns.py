@@ -19,9 +19,10 @@ from apps.retrieval.schemas import Adjustment, Features, Raw
 from apps.retrieval.scoring import score_of
 from apps.retrieval.services.receipts import _values
 from apps.retrieval.steps import weighted_sums
-from tests.retrieval.test_receipts import TEXTS, keep, stored
+from tests.retrieval.test_receipts import TEXTS, stored
 from tests.support import memory
 from tests.support.factories import make_principal, make_world
+from tests.support.receipts import keep
 
 pytestmark = pytest.mark.django_db
 

@@ -9,22 +9,20 @@ from uuid import UUID
 import pytest
 from django.db import connection
 
-from apps.core import canonical, clock
+from apps.core import canonical
 from apps.core.db.sessions import principal_session
 from apps.graph.services import PassageItem
 from apps.retrieval.exceptions import CorruptReceipt
 from apps.retrieval.models import Receipt
 from apps.retrieval.policy import ScoringPolicy, unstored
 from apps.retrieval.receipts.arrays import arrays_of
-from apps.retrieval.receipts.document import NewReceipt, ProfileUse, content_hash
+from apps.retrieval.receipts.document import content_hash
 from apps.retrieval.receipts.replay import read, replay, verified
 from apps.retrieval.receipts.writing import dumps
-from apps.retrieval.retrieve import retrieve
-from apps.retrieval.schemas import RetrievalRequest
 from apps.retrieval.selectors import stored_receipt
-from apps.retrieval.services import save_receipt
 from tests.support import memory
 from tests.support.factories import make_world
+from tests.support.receipts import keep
 
 pytestmark = pytest.mark.django_db
 
@@ -39,22 +37,6 @@ def world():
 @pytest.fixture
 def me(world):
     return world.principal
-
-
-def keep(principal, query="harbour crane inspection", *, policy=None, multipliers=None, **fields):
-    """Retrieve and keep the receipt, as a holdout does: of a query set, without a trace."""
-    request = RetrievalRequest(query=query, embedding=memory.NO_VECTOR, reference_time=clock.now(), **fields)
-    with principal_session(principal):
-        found = retrieve(request, policy=policy, multipliers=multipliers)
-        new = NewReceipt(
-            request=request,
-            retrieval=found,
-            recorded_at=clock.now(),
-            query_set_id=UUID(int=1),
-            query_name="q1",
-            profile=ProfileUse(status="request_override" if multipliers else "none"),
-        )
-        return found, save_receipt(new=new)
 
 
 def stored(principal, receipt_id):

@@ -13,10 +13,11 @@ from apps.retrieval.models import Receipt
 from apps.retrieval.services import import_lines
 from apps.retrieval.verdicts import native_verdict, prme_verdict
 from tests.retrieval.test_prme_import import FIRST, OLD, names_of
-from tests.retrieval.test_receipts import TEXTS, keep
+from tests.retrieval.test_receipts import TEXTS
 from tests.support import memory
 from tests.support.factories import make_principal, make_world
 from tests.support.prme import dump
+from tests.support.receipts import keep
 
 pytestmark = pytest.mark.django_db
 

@@ -16,7 +16,9 @@ from django.test.utils import CaptureQueriesContext
 
 from apps.accounts.services import enter_principal
 from apps.core import clock
-from apps.core.db.sessions import identity_of, principal_session
+from apps.core.db.sessions import identity_of, principal_session, staff_session
+from apps.core.models import AuditEntry
+from apps.core.problems import Forbidden, InvalidRequest
 from apps.core.text import SEARCH_BUDGET, render_json
 from apps.graph.models import Node
 from apps.graph.models.nodes import AssertedBy, Durability
@@ -24,15 +26,16 @@ from apps.graph.services import PassageItem
 from apps.graph.services.passages import delete_passages
 from apps.retrieval.checks import tokenizer_is_there
 from apps.retrieval.context import present_context
-from apps.retrieval.exceptions import ContextChanged, CorruptReceipt
+from apps.retrieval.exceptions import ContextChanged, CorruptReceipt, UnknownReceipt
 from apps.retrieval.packing.installed import load
 from apps.retrieval.receipts.replay import read, verified
 from apps.retrieval.receipts.writing import dumps
 from apps.retrieval.selectors import replay_of, stored_receipt
+from apps.retrieval.services import reveal_context
 from apps.traces.models import Trace
 from tests.retrieval.test_packing import REAL, VOCABULARY
 from tests.support.api import Api, code_of
-from tests.support.factories import make_world
+from tests.support.factories import make_staff, make_world
 from tests.support.library import CHAIN, ask, store, thread, wiki
 
 pytestmark = pytest.mark.django_db
@@ -173,6 +176,27 @@ def test_a_text_that_changed_or_went_makes_another_context(me) -> None:
         with pytest.raises(ContextChanged) as refused:
             again(me, gone)
         assert refused.value.shown_code == "context_changed"
+
+
+def test_staff_reveal_a_context_with_a_reason_and_only_as_it_was_packed(world, me) -> None:
+    nodes = store(me, *ITEMS[:3])
+    answer, plain = ask(me, "billing", include_context=True), ask(me, "billing")
+    receipt = UUID(answer["retrieval_receipt_id"])
+    revealer = make_staff(world.workspace, "view_traces", "reveal_text", "audit")
+    with staff_session(revealer):
+        assert reveal_context(receipt_id=receipt, reason="case 7") == answer["context"]["text"]
+        assert AuditEntry.objects.filter(action="retrieval.reveal_context", object_id=str(receipt)).exists()
+    with staff_session(make_staff(world.workspace, "view_traces")), pytest.raises(Forbidden):
+        reveal_context(receipt_id=receipt, reason="case 7")
+    with staff_session(make_staff(make_world().workspace, "reveal_text")), pytest.raises(UnknownReceipt):
+        reveal_context(receipt_id=receipt, reason="case 7")
+    with staff_session(revealer), pytest.raises(InvalidRequest):
+        reveal_context(receipt_id=receipt, reason=" ")
+    with principal_session(me):
+        delete_passages(node_ids=[UUID(nodes[0])])
+    for changed in (receipt, UUID(plain["retrieval_receipt_id"])):
+        with staff_session(revealer), pytest.raises(ContextChanged):
+            reveal_context(receipt_id=changed, reason="case 7")
 
 
 def test_what_a_text_says_of_the_frame_stays_inside_its_entry(me) -> None:

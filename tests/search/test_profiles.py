@@ -4,7 +4,6 @@ from datetime import timedelta
 from unittest import mock
 from uuid import UUID
 
-import psycopg
 import pytest
 
 from apps.core import clock
@@ -18,6 +17,7 @@ from tests.support.factories import make_principal, make_world
 from tests.support.library import ask, store, thread
 from tests.support.memory import give_vectors
 from tests.support.profiles import LEXICAL, activate, deactivate, make_profile, roll_back
+from tests.support.statements import sent
 
 pytestmark = pytest.mark.django_db
 
@@ -191,17 +191,10 @@ def test_only_rankings_speak_of_a_profile(me) -> None:
 
 
 def statements(call):
-    """The statements that go to the server while `call` runs, whichever cursor sends them."""
-    seen = []
-    execute = psycopg.Cursor.execute
-
-    def counted(self, query, *args, **kwargs):
-        seen.append(str(query))
-        return execute(self, query, *args, **kwargs)
-
-    with mock.patch.object(psycopg.Cursor, "execute", counted):
+    """The statements that go to the server while `call` runs."""
+    with sent() as seen:
         call()
-    return seen
+    return [sql for sql, _ in seen]
 
 
 def test_resolving_costs_a_search_one_statement_whoever_has_a_profile(me) -> None:

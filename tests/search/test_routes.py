@@ -55,7 +55,25 @@ def api(world):
         ({"graph_hops": 3}, "/graph_hops"),
         ({"ranking_multipliers": {"lexical": 0.2499}}, "/ranking_multipliers/lexical"),
         ({"ranking_multipliers": {"lexical": 4.0001}}, "/ranking_multipliers/lexical"),
+        ({"ranking_multipliers": {"lexical": -1}}, "/ranking_multipliers/lexical"),
+        ({"ranking_multipliers": {"lexical": True}}, "/ranking_multipliers/lexical"),
         ({"ranking_multipliers": {"other": 1}}, None),
+        ({"limit": [10]}, "/limit"),
+        ({"limit": True}, "/limit"),
+        ({"reference_time": "2026-01-01T00:00:00"}, "/reference_time"),
+        ({"filters": {"valid_since": "2026-01-01T00:00:00"}}, "/filters/valid_since"),
+        ({"filters": {"known_at": "2026-01-01"}}, "/filters/known_at"),
+        ({"filters": {"repository": "a\x00b"}}, "/filters/repository"),
+        ({"filters": {"labels": ["a\x00b"]}}, "/filters/labels/0"),
+        ({"filters": {"since": "2026-01-02T00:00:00Z", "until": "2026-01-02T00:00:00Z"}}, None),
+        ({"filters": {"valid_since": "2026-01-02T00:00:00Z", "valid_until": "2026-01-01T00:00:00Z"}}, None),
+        ({"min_score": -0.1}, "/min_score"),
+        ({"min_score": "0.1"}, "/min_score"),
+        ({"max_per_source": 0}, "/max_per_source"),
+        ({"max_per_source": 51}, "/max_per_source"),
+        ({"epistemic_mode": "all"}, "/epistemic_mode"),
+        ({"include_cross_scope": 1}, "/include_cross_scope"),
+        ({"corpus": "mine"}, "/corpus"),
         ({"more": 1}, "/more"),
     ],
 )
@@ -244,3 +262,16 @@ def test_the_schema_of_the_api_tells_of_bounds_defaults_and_nested_answers(clien
     for path in ("traces", "traces/{trace_id}", "traces/{trace_id}/uses", "traces/{trace_id}/outcomes"):
         assert f"/v1/{path}" in schema["paths"]
     assert callable(searched)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_numbers_that_are_none_are_refused(api, number) -> None:
+    body = f'{{"query": "billing", "ranking_multipliers": {{"lexical": {number}}}}}'.encode()
+    response = api.post("/v1/search", body)
+    assert (response.status_code, code_of(response)) == (400, "invalid_memory_request")
+
+
+def test_a_multiplier_of_the_other_formula_is_refused_by_name(api) -> None:
+    response = api.post("/v1/search", {"query": "billing", "ranking_multipliers": {"pinned": 2}})
+    assert response.status_code == 400
+    assert json.loads(response.content)["pointer"] == "/ranking_multipliers"

@@ -538,3 +538,88 @@ def test_a_large_answer_is_cut_to_its_budget_and_a_fetch_is_whole_if_it_can_be(m
     fetched = ask(me, node_ids=[_uuid(node) for node in nodes])
     assert any(row.get("content_truncated") for row in fetched["results"])
     assert len(fetched["results"]) == 50
+
+
+def test_a_scan_says_how_many_rows_its_filters_removed(me) -> None:
+    now = clock.now()
+    store(
+        me,
+        thread(1, "one", at=now - timedelta(days=1)),
+        thread(2, "two", at=now - timedelta(days=2), scope="two"),
+        thread(3, "old", at=now - timedelta(days=30)),
+    )
+    filtered = ask(me, filters={"repository": "acme/none"})["why_empty"]
+    assert (filtered["removed_by_filters"], filtered["filters_unmatched"]) == (2, ["repository"])
+    assert ask(me, filters={"state": "open"})["why_empty"]["removed_by_filters"] == 2
+    assert ask(me, scopes=["three"])["why_empty"]["removed_by_filters"] == 2
+    window = {"since": now - timedelta(days=20), "until": now - timedelta(days=10)}
+    assert ask(me, filters=window)["why_empty"]["removed_by_filters"] == 3, "a window is a filter, too"
+    later = ask(me, reference_time=now - timedelta(days=60))["why_empty"]
+    assert later["removed_by_filters"] == 0, "the usual window is none"
+
+
+def test_hints_of_other_scopes_stand_apart_and_are_no_sources(me) -> None:
+    nodes = store(me, thread(1, "billing", scope="one"), thread(2, "billing " + "x" * 3000, scope="two"))
+    answer = ask(me, "billing", scopes=["one"], include_cross_scope=True, include_context=True)
+    assert [row["node_id"] for row in answer["results"]] == nodes[:1]
+    (hint,) = answer["cross_scope_hints"]
+    assert (hint["node_id"], hint["scope"], hint["rank"]) == (nodes[1], "two", 1)
+    assert 0 < hint["score"] <= 1
+    assert len(hint["content"]) <= 2001
+    assert "source_id" not in hint
+    assert nodes[1] not in str(answer["context"])
+    with principal_session(me):
+        trace = Trace.objects.get(pk=_uuid(answer["trace_id"]))
+        assert TraceSource.objects.filter(trace_id=trace.pk).count() == 1
+    assert trace.settings["cross_scope_hints"] == [
+        {"node_id": nodes[1], "scope": "two", "score": hint["score"]}
+    ]
+    assert trace.request["include_cross_scope"] is True
+    plain = ask(me, "billing", scopes=["one"])
+    assert "cross_scope_hints" not in plain
+    assert ask(me, "billing", include_cross_scope=True)["cross_scope_hints"] == []
+    fetched = ask(me, node_ids=[_uuid(nodes[1])])["results"][0]
+    assert fetched["source_id"], "fetched by its id it is a source"
+
+
+def test_what_is_asked_for_explicitly_says_what_it_is(me) -> None:
+    from django.db import connection
+
+    (node,) = store(me, thread(1, "billing"))
+    with principal_session(me), connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE graph_node SET epistemic = 'deprecated', archived_at = now() WHERE id = %s", [node]
+        )
+    plain = ask(me, "billing")
+    assert (plain["results"], plain["excluded"]) == ([], {"archived": 1})
+    (row,) = ask(me, "billing", epistemic_mode="explicit")["results"]
+    assert (row["epistemic"], row["withdrawn"]) == ("deprecated", "archived")
+
+
+def test_all_four_channels_are_reported_and_kept(me) -> None:
+    store(me, *CHAIN)
+    answer = ask(me, "billing rollback")
+    assert [(c["name"], c["status"]) for c in answer["channels"]] == [
+        ("lexical", "ok"),
+        ("semantic", "empty"),
+        ("graph", "ok"),
+        ("pinned", "empty"),
+    ]
+    with principal_session(me):
+        kept = Trace.objects.get(pk=_uuid(answer["trace_id"])).settings["channels"]
+    assert (kept["graph"]["count"], kept["pinned"]) == (
+        2,
+        {"status": "empty", "count": 0, "method": None, "coverage": None},
+    )
+
+
+def test_a_failing_channel_leaves_the_rows_and_no_trace(me, monkeypatch) -> None:
+    from apps.retrieval.candidates import linked
+
+    store(me, *CHAIN)
+    monkeypatch.setattr(linked, "statement", lambda *given: ("SELECT 1/0", {}))
+    answer = ask(me, "billing rollback")
+    assert [row["path"] for row in answer["results"]] == ["wiki/alpha-page.md"]
+    assert answer["memory_error"] == "retrieval_incomplete"
+    assert next(c for c in answer["channels"] if c["name"] == "graph")["error"] == "database_22012"
+    assert "trace_id" not in answer

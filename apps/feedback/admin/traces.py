@@ -8,6 +8,7 @@ from uuid import UUID
 from django.contrib import admin
 from django.db.models import Exists, Max, OuterRef, QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -230,7 +231,9 @@ def trace_facts(trace: Trace) -> ui.Facts:
         ui.Fact("deleted", ui.deadline(trace.expires_at)),
     ]
     if trace.retrieval_receipt_id:
-        facts.insert(7, ui.Fact("retrieval receipt", ui.short_id(trace.retrieval_receipt_id, "receipt id")))
+        href = reverse("admin:retrieval_receipt_change", args=[trace.retrieval_receipt_id])
+        receipt = ui.short_id(trace.retrieval_receipt_id, "receipt id", href=href)
+        facts.insert(7, ui.Fact("retrieval receipt", receipt))
         facts.insert(8, ui.Fact("citations", citations_words(trace.retrieval_receipt_id)))
     if trace.context_tokens is not None:
         facts.append(ui.Fact("context", f"{ui.count(trace.context_tokens)} tokens"))

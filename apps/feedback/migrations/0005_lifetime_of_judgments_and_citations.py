@@ -29,38 +29,17 @@ BEGIN
 END
 """
 
+# A row of either table, its workspace's term having passed, that no hold covers.
+DUE = """
+    WHERE space.id = due.workspace_id AND due.admitted_at <= space.until
+      AND NOT public.operations_held(ARRAY['traces.principal', 'traces.trace'], ARRAY[due.principal_id,
+        (SELECT r.trace_id FROM public.retrieval_receipt r
+         WHERE r.principal_id = due.principal_id AND r.id = due.receipt_id)])
+"""
 SPACE = """
     (SELECT w.id, {till} - make_interval(days => public.feedback_retention_days(w.id)) AS until
      FROM public.accounts_workspace w) space
 """
-
-
-def due(table, space="space.id", until="space.until", more=""):
-    """Rows of the table in that workspace, as old as that and oldest first, that no hold covers.
-
-    OFFSET 0 keeps the age before the holds, which cost a function call a row.
-    """
-    return f"""
-      SELECT aged.id, aged.principal_id, aged.admitted_at FROM (
-        SELECT old.id, old.principal_id, old.receipt_id, old.admitted_at FROM public.{table} old
-        WHERE old.workspace_id = {space} AND old.admitted_at <= {until}{more} ORDER BY old.admitted_at OFFSET 0) aged
-      WHERE NOT public.operations_held(ARRAY['traces.principal', 'traces.trace'], ARRAY[aged.principal_id,
-        (SELECT r.trace_id FROM public.retrieval_receipt r
-         WHERE r.principal_id = aged.principal_id AND r.id = aged.receipt_id)])
-    """
-
-
-def delete_due(table):
-    own = due(table, "own_space", "until", " AND old.principal_id = owner")
-    return f"""
-      DELETE FROM public.{table} gone WHERE gone.id IN (SELECT due.id FROM ({own}) due LIMIT most);
-    """
-
-
-def any_due(table):
-    return f"(SELECT due.principal_id FROM ({due(table, more=' AND old.principal_id <> ALL (passed)')}) due LIMIT 1)"
-
-
 TILL = "least(cutoff, statement_timestamp())"
 
 # One principal a call, under its lock; one that fails is passed over and keeps nobody else's rows.
@@ -68,23 +47,29 @@ EXPIRE = f"""
 DECLARE
   most int := greatest(1, least(batch, 5000));
   owner uuid;
-  own_space uuid;
-  until timestamptz;
   passed uuid[] := '{{}}';
 BEGIN
   judgments := 0; citations := 0; failed := 0;
   PERFORM public.operations_hold_lock({HOLD_KINDS});
   LOOP
-    SELECT found.principal_id, space.id, space.until INTO owner, own_space, until
-    FROM {SPACE.format(till=TILL)} CROSS JOIN LATERAL (
-      {any_due("feedback_judgment")} UNION ALL {any_due("feedback_citation")}) found LIMIT 1;
+    SELECT found.principal_id INTO owner FROM {SPACE.format(till=TILL)}
+    CROSS JOIN LATERAL (
+      (SELECT due.principal_id FROM public.feedback_judgment due {DUE}
+       AND due.principal_id <> ALL (passed) ORDER BY due.admitted_at LIMIT 1)
+      UNION ALL
+      (SELECT due.principal_id FROM public.feedback_citation due {DUE}
+       AND due.principal_id <> ALL (passed) ORDER BY due.admitted_at LIMIT 1)) found LIMIT 1;
     EXIT WHEN owner IS NULL;
     passed := passed || owner;
     BEGIN
       PERFORM pg_advisory_xact_lock({TRACES.PRINCIPAL_SPACE}, hashtext(owner::text));
-      {delete_due("feedback_judgment")}
+      DELETE FROM public.feedback_judgment j WHERE j.id IN (
+        SELECT due.id FROM {SPACE.format(till=TILL)}, public.feedback_judgment due {DUE}
+        AND due.principal_id = owner ORDER BY due.admitted_at, due.id LIMIT most);
       GET DIAGNOSTICS judgments = ROW_COUNT;
-      {delete_due("feedback_citation")}
+      DELETE FROM public.feedback_citation c WHERE c.id IN (
+        SELECT due.id FROM {SPACE.format(till=TILL)}, public.feedback_citation due {DUE}
+        AND due.principal_id = owner ORDER BY due.admitted_at, due.id LIMIT most - judgments);
       GET DIAGNOSTICS citations = ROW_COUNT;
       EXIT WHEN judgments + citations > 0;
     EXCEPTION
@@ -101,10 +86,10 @@ STATUS = f"""
     coalesce(max(extract(epoch FROM late.until - late.admitted_at))::float8, 0)
   FROM (
     SELECT true AS judgment, due.admitted_at, space.until
-    FROM {SPACE.format(till="statement_timestamp()")} CROSS JOIN LATERAL ({due("feedback_judgment")}) due
+    FROM {SPACE.format(till="statement_timestamp()")}, public.feedback_judgment due {DUE}
     UNION ALL
     SELECT false, due.admitted_at, space.until
-    FROM {SPACE.format(till="statement_timestamp()")} CROSS JOIN LATERAL ({due("feedback_citation")}) due) late
+    FROM {SPACE.format(till="statement_timestamp()")}, public.feedback_citation due {DUE}) late
 """
 
 # The operator of arrays is not leakproof, so under a row policy it would lose its index.

@@ -7,11 +7,11 @@ from uuid import UUID
 
 from django.db import connection
 
+from apps.core.db.cursors import session_cursor
 from apps.core.db.sessions import current_principal
 from apps.learning.applicability import Scorer, first_cause
 from apps.learning.pointer import scope_key_of
 from apps.learning.scorer import FEATURES
-from apps.retrieval.candidates.run import session_cursor
 from apps.retrieval.policy import SCORER_CONTRACT, PolicyInForce
 from apps.retrieval.receipts.document import ProfileUse
 

@@ -72,7 +72,16 @@ class ActivationPreview:
 
 def preview_activation(profile_id: UUID) -> ActivationPreview:
     """What activating a profile would do, in the session of its principal. Raises UnknownProfile."""
+    return preview_move(profile_id, to=profile_id)
+
+
+def preview_move(profile_id: UUID, *, to: UUID | None) -> ActivationPreview:
+    """What taking the pointer of a profile to another one, or (None) to base, would do to its scope set.
+
+    In the session of their principal. Raises UnknownProfile.
+    """
     profile = profile_of(profile_id)
+    target = profile_of(to) if to is not None else None
     recent = _recent(profile)
     newest = list(recent.order_by("-recorded_at", "-id").values_list("id", "recorded_at")[:SHOWN])
     now = resolve_key(profile.scope_key, in_force(profile.workspace_id)).multipliers or {}
@@ -81,7 +90,7 @@ def preview_activation(profile_id: UUID) -> ActivationPreview:
         for order in reordered(
             load_columns([receipt_id for receipt_id, _ in newest]),
             now=_vector([now.get(name, 1.0) for name in FEATURES]),
-            then=_vector(profile.multipliers),
+            then=_vector(target.multipliers if target else [1.0] * len(FEATURES)),
         )
     }
     return ActivationPreview(

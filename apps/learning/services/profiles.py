@@ -13,12 +13,12 @@ from apps.core import canonical, clock
 from apps.core.db.locks import lock_principal
 from apps.core.db.sessions import current_principal
 from apps.core.problems import InvalidRequest
-from apps.learning.evidence import Evidence, evidence_for
 from apps.learning.exceptions import WrongBaseline
 from apps.learning.models import RankingProfile
 from apps.learning.pointer import scope_key_of
 from apps.learning.scorer import FEATURES
 from apps.learning.selectors.profiles import profile_of
+from apps.learning.services.evidence import Evidence, evidence_for
 
 
 def create_profile(
@@ -74,7 +74,7 @@ def create_profile(
         policy_sha256=evidence.policy_sha256,
         gate_policy_id=evidence.gate_policy_id,
         effective_until=effective_until,
-        evidence=evidence.kept,
+        evidence=dict(evidence.kept),
     )
 
 

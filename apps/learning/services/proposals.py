@@ -15,7 +15,7 @@ from apps.core.problems import Forbidden
 from apps.core.reasons import check_reason
 from apps.learning.exceptions import StaleState, UnknownProfile, UnknownProposal
 from apps.learning.models import ActivationProposal, ProposalStatus, RankingProfile, RollbackDrill
-from apps.learning.selectors.preview import ActivationPreview, preview_activation
+from apps.learning.selectors.preview import ActivationPreview, preview_move
 from apps.learning.selectors.profiles import pointer_at, profile_of
 from apps.learning.services.approvals import VALID_FOR, Approval, proposal_version
 from apps.learning.services.drills import run_rollback_drill
@@ -115,8 +115,13 @@ def drill_for(*, profile_id: UUID, reason: str) -> RollbackDrill:
 
 def preview_for(*, profile_id: UUID) -> ActivationPreview:
     """What activating a principal's profile would do; nothing is written. Raises UnknownProfile, Forbidden."""
+    return preview_move_for(profile_id=profile_id, to=profile_id)
+
+
+def preview_move_for(*, profile_id: UUID, to: UUID | None) -> ActivationPreview:
+    """The same for taking the profile's scope set to another profile, or (None) to base scoring."""
     with _acting_for_owner_of(profile_id):
-        return preview_activation(profile_id)
+        return preview_move(profile_id, to=to)
 
 
 @contextmanager

@@ -1,11 +1,13 @@
 """Alarms: what is wrong, since when, who knows?"""
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.core import clock, ui
@@ -40,6 +42,11 @@ WORDS: dict[str, str] = {
     "hold_check_failed": "holds cannot be read, so nothing is deleted",
     "backlog": "more is due than gets deleted",
 }
+
+
+def register_words(words: Mapping[str, str]) -> None:
+    """Have reasons of alarms of another app read as sentences."""
+    WORDS.update(words)
 
 
 def in_words(alarm: Alarm) -> str:
@@ -178,7 +185,16 @@ def reading(alarm: Alarm) -> Any:
     """Values of the last reading, each against its name."""
     if not alarm.details:
         return "This alarm carries no numbers."
-    return ui.Facts([ui.Fact(name.replace("_", " "), value) for name, value in alarm.details.items()])
+    return ui.Facts(
+        [ui.Fact(name.replace("_", " "), _value(name, value)) for name, value in alarm.details.items()]
+    )
+
+
+def _value(name: str, value: Any) -> Any:
+    """`page` is where staff act upon it: a path of the admin, never an address elsewhere."""
+    if name == "page" and isinstance(value, str) and value.startswith("admin/"):
+        return format_html('<a href="/{}">open</a>', value)
+    return value
 
 
 def deliveries(alarm: Alarm) -> ui.Records:

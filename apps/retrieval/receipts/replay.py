@@ -1,6 +1,7 @@
 """Reading receipts, and computing their scores and order again out of nothing but themselves."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -67,16 +68,8 @@ def replay(receipt: ReceiptDocument) -> Replay:
         == used
         for each, used in zip(receipt.weights, applied, strict=True)
     )
-    formula, fusion_k = receipt.policy.formula, receipt.policy.fusion_k
     scores = tuple(
-        score_of(
-            formula=formula,
-            applied=applied[candidate.weights],
-            features=Features(*candidate.features),
-            raw=raw_of(candidate),
-            adjustments=steps_of(candidate),
-            fusion_k=fusion_k,
-        )
+        _score(receipt, applied[candidate.weights], candidate, steps_of(candidate))
         for candidate in receipt.candidates
     )
     drifts = tuple(
@@ -95,6 +88,29 @@ def _place(candidate: CandidateRecord, score: float) -> tuple[bool, float, int, 
     # Canonical ids sort as their numbers do.
     channels = 0 if candidate.reranked else candidate.channels
     return not candidate.reranked, -score, -channels, candidate.node_id
+
+
+def scores_by_step(receipt: ReceiptDocument, candidate: CandidateRecord) -> tuple[float, ...]:
+    """The score of a candidate by the formula alone, then after each of its steps, as each would be returned."""
+    steps = steps_of(candidate)
+    applied = dict(zip(receipt.weight_names, receipt.weights[candidate.weights].applied, strict=True))
+    return tuple(_score(receipt, applied, candidate, steps[:count]) for count in range(len(steps) + 1))
+
+
+def _score(
+    receipt: ReceiptDocument,
+    applied: Mapping[str, float],
+    candidate: CandidateRecord,
+    steps: tuple[Adjustment, ...],
+) -> float:
+    return score_of(
+        formula=receipt.policy.formula,
+        applied=applied,
+        features=Features(*candidate.features),
+        raw=raw_of(candidate),
+        adjustments=steps,
+        fusion_k=receipt.policy.fusion_k,
+    )
 
 
 def verified(document: bytes, checksum: str) -> ReceiptDocument:

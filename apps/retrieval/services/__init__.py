@@ -1,15 +1,20 @@
-"""What retrieval writes: receipts of its own answers, and imported ones."""
+"""What retrieval writes: receipts of its own answers, and imported ones; and what staff do to those."""
 
+from .contexts import reveal_context
 from .imports import Imported, ImportedReceipt, import_lines
 from .receipts import PreparedReceipt, hash_key, prepare_receipt, save_receipt, store_receipts
+from .staff import examine_imported, reveal_imported
 
 __all__ = [
     "Imported",
     "ImportedReceipt",
     "PreparedReceipt",
+    "examine_imported",
     "hash_key",
     "import_lines",
     "prepare_receipt",
+    "reveal_context",
+    "reveal_imported",
     "save_receipt",
     "store_receipts",
 ]

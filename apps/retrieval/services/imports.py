@@ -10,20 +10,21 @@ from datetime import timedelta
 from itertools import islice
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from apps.core import canonical, clock
 from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.locks import lock_import
 from apps.core.db.sessions import current_principal
 from apps.core.ids import uuid7
-from apps.retrieval.exceptions import ImportConflict, ImportRefused, UnknownReceipt
+from apps.retrieval.exceptions import ImportConflict, ImportRefused
 from apps.retrieval.identity import keyed_query_identity
 from apps.retrieval.models import PrmeLabelRecord, PrmeReceipt
 from apps.retrieval.prme import reading
 from apps.retrieval.prme.documents import LabelRecord, ReceiptDocument
 from apps.retrieval.prme.exceptions import ForeignLabel, InvalidLabelRecord, PrmeError
 from apps.retrieval.prme.labels import check_labels
+from apps.retrieval.services.receipts import hash_key
 
 KEPT = timedelta(days=730)
 """From its import on; the term of everything that learning may still have to reproduce."""
@@ -77,22 +78,13 @@ def import_lines(
     owner = current_principal()
     with transaction.atomic():
         lock_import(owner.principal_id)
-        running = _Import(owner, _hash_key(owner), told)
+        running = _Import(owner, hash_key(), told)
         rest = iter(lines)
         while batch := list(islice(rest, BATCH)):
             _store_receipts(running, _read(running, batch), len(batch))
         for start in range(0, len(running.waiting), BATCH):
             _store_labels(running, running.waiting[start : start + BATCH])
     return running.counts
-
-
-def _hash_key(owner: PrincipalIdentity) -> bytes:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT hash_key FROM accounts_principal WHERE id = %s", [owner.principal_id])
-        row = cursor.fetchone()
-    if row is None:
-        raise UnknownReceipt
-    return bytes(row[0])
 
 
 def _refused(number: int, error: PrmeError) -> ImportRefused:

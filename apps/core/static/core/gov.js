@@ -157,6 +157,7 @@
 			const next = holder.firstElementChild;
 			const bar = $("progress", next);
 			box.replaceWith(next);
+			if ("stale" in next.dataset) $$(".gv-actions").forEach((row) => { row.inert = true; });
 			const quarter = bar && bar.max ? Math.floor(bar.value / bar.max * 4) : -1;
 			if (quarter > spoken || !next.dataset.poll) { spoken = quarter; say(next.textContent.replace(/\s+/g, " ").trim()); }
 			if (next.dataset.poll) poll(next);

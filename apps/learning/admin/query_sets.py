@@ -1,0 +1,162 @@
+"""Query sets: what may holdouts ask?"""
+
+from types import SimpleNamespace
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Count, Value
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from apps.core import ui
+from apps.core.admin import ModelAdmin, choice_filter
+from apps.core.admin.changelist import KeysetChangeList
+from apps.learning.admin import run_parts as runs
+from apps.learning.admin.subnav import subnav
+from apps.learning.admin.words import decision_mark, linked, page_url, status_mark, whose
+from apps.learning.models import Holdout, JudgedQuery, QuerySet
+
+SOURCES = {"api": "the API", "files": "files", "control_set": "a control set"}
+QUERIES_SHOWN = 50
+
+
+@admin.register(QuerySet)
+class QuerySetAdmin(ModelAdmin):
+    list_name = "query sets"
+    list_display = ("named", "whose", "queries", "judgments", "came_from", "made")
+    list_select_related = ("principal",)
+    list_filter = (choice_filter("made of", "source", list(SOURCES.items())), runs.PrincipalFilter)
+    keyset = ("-created_at", "-id")
+    page_template = "learning/run_page.html"
+    list_before_template = "learning/subnav.html"
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        return super().changelist_view(request, {"subnav": subnav(self), **(extra_context or {})})
+
+    @admin.display(description="name")
+    def named(self, obj: QuerySet) -> SafeString:
+        return format_html('<span class="gv-main">{}</span>', obj.name)
+
+    @admin.display(description="principal")
+    def whose(self, obj: QuerySet) -> str:
+        return whose(obj)
+
+    @admin.display(description="queries")
+    def queries(self, obj: QuerySet) -> SafeString:
+        return ui.count(obj.num_queries)
+
+    @admin.display(description="judgments")
+    def judgments(self, obj: QuerySet) -> SafeString:
+        return ui.count(obj.num_judgments)
+
+    @admin.display(description="made of")
+    def came_from(self, obj: QuerySet) -> str:
+        return SOURCES[obj.source]
+
+    @admin.display(description="made")
+    def made(self, obj: QuerySet) -> SafeString:
+        return ui.when(obj.created_at)
+
+    def object_title(self, obj: Any) -> str:
+        return f"Query set {obj.name}"
+
+    def empty_state(self, changelist: KeysetChangeList) -> ui.EmptyState:
+        why = "A set is made by POST /v1/learning/query-sets, or of BEIR files by the command below."
+        command = "manage.py import_query_set DIR --workspace W --principal P --collection C"
+        return ui.EmptyState("No query set yet.", why, command=command)
+
+    def page_context(self, request: HttpRequest, obj: QuerySet) -> dict[str, Any]:
+        facts = [
+            ui.Fact("queries", ui.count(obj.num_queries)),
+            ui.Fact("judgments", ui.count(obj.num_judgments)),
+            ui.Fact(
+                "principal",
+                ui.person(
+                    obj.principal.display_name,
+                    obj.principal.subject,
+                    href=page_url("accounts_principal_change", obj.principal_id),
+                ),
+            ),
+            ui.Fact("made of", SOURCES[obj.source]),
+            ui.Fact("made", ui.when(obj.created_at)),
+            ui.Fact("query set", ui.short_id(obj.pk, "query set id", main=True)),
+            ui.Fact("content", ui.short_hash(obj.content_sha256, "content hash")),
+        ]
+        sections = [
+            _section("Slices", "slices", slices_of(obj)),
+            _section("Holdouts on it", "holdouts", holdouts_on(obj)),
+            _section("Queries", "queries", queries_of(obj), f"the first {QUERIES_SHOWN}, texts closed"),
+        ]
+        if obj.num_queries <= QUERIES_SHOWN:
+            sections[-1].note = "texts closed"
+        return {"facts": ui.Facts(facts, first=True), "sections": sections}
+
+
+def slices_of(query_set: QuerySet) -> ui.Records:
+    """How many queries and groups each slice has: what a gate policy may protect."""
+    found = (
+        JudgedQuery.objects.filter(query_set_id=query_set.pk)
+        .values(named=Coalesce("slice", Value("")))
+        .annotate(queries=Count("id"))
+        .order_by("-queries", "named")[:50]
+    )
+    rows = [ui.Record([row["named"] or ui.nothing("no slice"), ui.count(row["queries"])]) for row in found]
+    columns = [ui.Column("slice", "main"), ui.Column("queries", "num")]
+    return ui.Records("Queries by slice", columns, rows, wide=True)
+
+
+def queries_of(query_set: QuerySet) -> ui.Records:
+    """The first queries by their names; their texts stay closed."""
+    found = JudgedQuery.objects.filter(query_set_id=query_set.pk).order_by("position")
+    rows = [
+        ui.Record(
+            [
+                name,
+                ui.count(sum(grade > 0 for grade in grades)),
+                ui.count(len(grades)),
+                group or ui.nothing("none"),
+                part or ui.nothing("none"),
+            ]
+        )
+        for name, grades, group, part in found.values_list("name", "grades", "group_name", "slice")[
+            :QUERIES_SHOWN
+        ]
+    ]
+    columns = [
+        ui.Column("query", "main"),
+        ui.Column("relevant", "num"),
+        ui.Column("judged", "num"),
+        ui.Column("group", later=True),
+        ui.Column("slice", later=True),
+    ]
+    return ui.Records("Queries of the set", columns, rows)
+
+
+def holdouts_on(query_set: QuerySet) -> Any:
+    """What was held out on the set: each use makes it a little less unseen."""
+    found = (
+        Holdout.objects.filter(principal_id=query_set.principal_id, query_set_id=query_set.pk)
+        .select_related("result")
+        .defer("trials", "result__report", "result__summary")
+        .order_by("-requested_at", "-id")[:20]
+    )
+    rows = []
+    for one in found:
+        result = getattr(one, "result", None)
+        state: Any = status_mark(one.status)
+        if result is not None:
+            state = decision_mark(result.decision, exploratory=one.exploratory)
+        rows.append(
+            ui.Record(
+                [linked("learning_holdout_change", one.pk, "holdout id"), state, ui.when(one.requested_at)]
+            )
+        )
+    columns = [ui.Column("holdout", "main"), ui.Column("decision"), ui.Column("asked")]
+    empty = ui.EmptyState("Not used yet.", "Holdouts are asked for on the page of an evaluation.", level=3)
+    return ui.Records("Holdouts on this set", columns, rows, empty=empty)
+
+
+def _section(title: str, anchor: str, content: Any, note: Any = "") -> SimpleNamespace:
+    return SimpleNamespace(title=title, anchor=anchor, content=content, note=note)

@@ -1,0 +1,6 @@
+"""Staff pages of receipts: why this order, and is the record sound?"""
+
+from .imported import PrmeReceiptAdmin
+from .receipts import ReceiptAdmin
+
+__all__ = ["PrmeReceiptAdmin", "ReceiptAdmin"]
