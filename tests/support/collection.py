@@ -194,23 +194,26 @@ def hold_out(principal: PrincipalIdentity, evaluation_id: UUID, set_id: UUID | N
     return holdout_id
 
 
-def stored_holdout(principal: PrincipalIdentity, evaluation_id: UUID, set_id: UUID) -> UUID:
-    """The row of a holdout that nobody ran, whatever became of its evaluation."""
+def stored_holdout(
+    principal: PrincipalIdentity, evaluation_id: UUID, set_id: UUID | None, **fields: Any
+) -> UUID:
+    """The row of a holdout that nobody ran, whatever became of its evaluation; `fields` are the row's."""
     with principal_session(principal):
         evaluation = Evaluation.objects.get(pk=evaluation_id)
-        return Holdout.objects.create(
-            workspace_id=principal.workspace_id,
-            principal_id=principal.principal_id,
-            evaluation=evaluation,
-            query_set_id=set_id,
-            requested_at=clock.now(),
-            config=HoldoutConfig().model_dump(mode="json"),
-            limit=10,
-            gate_policy_id=evaluation.gate_policy_id,
-            exploratory=False,
-            baseline_multipliers=[1.0] * 6,
-            candidate_multipliers=[1.0] * 6,
-        ).pk
+        usual = {
+            "workspace_id": principal.workspace_id,
+            "principal_id": principal.principal_id,
+            "evaluation": evaluation,
+            "query_set_id": set_id,
+            "requested_at": clock.now(),
+            "config": HoldoutConfig().model_dump(mode="json"),
+            "limit": 10,
+            "gate_policy_id": evaluation.gate_policy_id,
+            "exploratory": False,
+            "baseline_multipliers": [1.0] * 6,
+            "candidate_multipliers": [1.0] * 6,
+        }
+        return Holdout.objects.create(**usual | fields).pk
 
 
 def judged_collection(principal: PrincipalIdentity, **sizes: Any) -> Collection:

@@ -9,6 +9,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.core import ui
+from apps.core.templatetags.gov import gv_sign
 from apps.core.ui import Tone
 
 DECISIONS: dict[str, tuple[Tone, str]] = {
@@ -122,6 +123,12 @@ def decision_mark(decision: str | None, *, exploratory: bool = False) -> Any:
     return format_html("{} {}", mark, ui.Mark("warn", "exploratory", sign="◐"))
 
 
+def decided(decision: str, sentence: str) -> SafeString:
+    """A sentence with the sign of its decision before it."""
+    tone, _ = DECISIONS.get(decision, ("plain", ""))
+    return format_html("{} <span>{}</span>", gv_sign(tone), sentence)
+
+
 def status_mark(status: str) -> ui.Mark:
     tone, words = STATUSES[status]
     return ui.Mark(tone, words, bare=tone == "ok")
@@ -144,6 +151,13 @@ def state_name(profile_id: UUID | str | None) -> str:
 def linked(route: str, key: UUID | str | None, name: str, *, copy: bool = False) -> SafeString:
     """An id that leads to its page, where there is such a page."""
     return ui.short_id(key, name, href=page_url(route, key), copy=copy)
+
+
+def gain_words(estimate: float | None, low: float | None, high: float | None, n: int | None) -> SafeString:
+    """A gain with its interval as plain words, where it is what a row is called by."""
+    if estimate is None or low is None or high is None:
+        return format_html("{}", "no gain measured")
+    return format_html("{} [{}, {}] n {}", ui.signed(estimate), ui.score(low, 3), ui.score(high, 3), n)
 
 
 def page_url(route: str, *keys: UUID | str | None) -> str:
