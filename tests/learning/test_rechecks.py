@@ -134,6 +134,19 @@ def test_what_does_not_apply_is_an_alarm_until_it_does(me, recheck, monkeypatch)
     assert alarms_of(profile) == {}
 
 
+def test_the_count_of_active_profiles_goes_back_to_none(judged, me, recheck) -> None:
+    def counted():
+        mine = judged[0].workspace.pk
+        return [s.value for s in samples.newest() if s.name == tasks.ACTIVE and s.workspace_id == mine]
+
+    profile = activated(me, FRESH)
+    recheck()
+    assert counted() == [1]
+    deactivate(me, profile, expected=profile)
+    recheck()
+    assert counted() == [0]
+
+
 def test_the_end_of_a_term_is_recorded(me, recheck) -> None:
     with clock.frozen(clock.now()) as at:
         profile = activated(me, FRESH, effective_until=clock.now() + timedelta(hours=1))
