@@ -320,7 +320,7 @@ def test_an_activation_is_approved_without_a_mouse_and_an_old_page_closes_its_ac
     assert "data-stale" in old.request.get(poll).text()
     # The page asks every 15 seconds.
     assert not old.evaluate("document.querySelector('.gv-actions').inert")
-    old.get_by_text("Since you opened this page").wait_for(timeout=40_000)
+    old.locator(".gv-notice").get_by_text("Since you opened this page").wait_for(timeout=40_000)
     assert old.evaluate("[...document.querySelectorAll('.gv-actions')].every(row => row.inert)")
     old.get_by_role("link", name="Show the new state").click()
     assert old.locator(".lr-line").inner_text().count(str(learned.profile)[-7:]) >= 1

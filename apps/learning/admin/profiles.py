@@ -29,7 +29,7 @@ from apps.learning.admin.profile_actions import (
 )
 from apps.learning.admin.words import (
     CAUSES,
-    KINDS,
+    MOVED,
     gain_words,
     linked_profile,
     person_of,
@@ -296,10 +296,10 @@ def since(standing: Standing) -> SafeString:
     if newest is None:
         return format_html("{}", "Since you opened this page the state has changed.")
     return format_html(
-        "Since you opened this page {}: {} by {}.",
-        KINDS[newest.kind],
+        "Since you opened this page {} {} {}.",
+        person_of(newest.actor_user) or parts.actor_of(newest),
+        MOVED[newest.kind],
         linked_profile(newest.resulting_profile_id),
-        parts.actor_of(newest),
     )
 
 

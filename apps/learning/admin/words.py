@@ -101,6 +101,13 @@ KINDS: dict[str, str] = {
     "rollback": "rolled back",
     "expire": "ended by its term",
 }
+# What somebody did to a pointer, before where it is now.
+MOVED: dict[str, str] = {
+    "activate": "activated",
+    "deactivate": "went back to",
+    "rollback": "rolled back to",
+    "expire": "ended its term, and went back to",
+}
 VERDICTS: dict[str, tuple[Tone, str]] = {
     "holds": ("ok", "holds"),
     "regressed": ("bad", "regressed"),
