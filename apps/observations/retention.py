@@ -29,6 +29,7 @@ def register() -> None:
         )
     )
     pruning.register_prune("prune_export_records", "observations_prune_exports")
+    pruning.register_prune("prune_activations", "observations_prune_activations")
 
 
 def _note_failure(code: str) -> None:
