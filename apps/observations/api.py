@@ -23,6 +23,8 @@ from apps.observations.schemas import (
     EnrolmentShown,
     Envelope,
     ErasureCall,
+    EvidencePosted,
+    EvidenceShown,
     FeedbackAnswer,
     FeedbackRequest,
     JournalCertificates,
@@ -32,7 +34,7 @@ from apps.observations.schemas import (
     PageQuery,
 )
 from apps.observations.selectors.certificates import certificate_page, own_certificate
-from apps.observations.services import enrolments, erasure, exports
+from apps.observations.services import enrolments, erasure, evidence, exports
 from apps.observations.services.feedback import give_feedback
 from apps.operations.erasure import certificates
 from apps.operations.erasure.schemas import Certificate
@@ -164,6 +166,39 @@ class FeedbackView(JournalAPIView):
         throttles.require("observation_feedback", str(self.principal.principal_id), FEEDBACK_PER_MINUTE)
         reason = give_feedback(caller=self.principal, given=given)
         return answer({"recorded": True} if reason is None else {"recorded": False, "reason": reason})
+
+
+class EvidenceView(PrincipalAPIView):
+    required_scope: ClassVar[str] = "evidence"
+
+    @extend_schema(
+        operation_id="observations_evidence", request=EvidencePosted, responses={201: EvidenceShown}
+    )
+    def post(self, request: Request) -> HttpResponse:
+        """Post what CI measured for an activation run: A1 and A5, and B7, B8 and B9 of a disposable database.
+
+        Only numbers, codes and hashes; a note of 500 characters at most. Credentials, addresses and personal numbers
+        are refused. `unknown_activation_run` 404.
+        """
+        given = parse(EvidencePosted, request.data)
+        with principal_session(self.principal):
+            row = evidence.post(
+                run_id=given.run_id,
+                item=given.item,
+                result=given.result,
+                release=given.release,
+                observed_at=given.observed_at,
+                measured=given.measured,
+                token_id=self.caller.token_id,
+                method=given.method,
+                subject=evidence.Subject(given.object.type, given.object.id, given.object.version),
+                note=given.note,
+            )
+            row.refresh_from_db(fields=["recorded_at"])
+        shown = EvidenceShown(
+            id=row.pk, run_id=given.run_id, item=row.item, result=given.result, recorded_at=row.recorded_at
+        )
+        return answer(shown.model_dump(mode="json"), status=201)
 
 
 @extend_schema(exclude=True)

@@ -39,3 +39,33 @@ class AlreadyEnrolled(StateConflict):
 
 class KillSwitchThrown(StateConflict):
     code, title = "kill_switch_thrown", "The kill switch is on already"
+
+
+class ActivationNeeded(StateConflict):
+    code, title = "activation_needed", "A stronger mode is published by an approved activation run alone"
+
+
+class ActivationBlocked(StateConflict):
+    """`items` names each part that is missing, failed or stale."""
+
+    code, title = "activation_blocked", "Evidence is missing, failed or stale"
+
+
+class ActivationState(StateConflict):
+    code, title = "activation_state", "The run is not at this step"
+
+
+class ActivationRunning(StateConflict):
+    code, title = "activation_running", "This workspace has an activation run already"
+
+
+class ApprovalVoid(StateConflict):
+    code, title = "approval_void", "What was asked for has changed, or the approval has run out"
+
+
+class OneEnrolmentNeeded(StateConflict):
+    code, title = "one_enrolment_needed", "A pilot has exactly one enrolled principal"
+
+
+class MachineFirst(StateConflict):
+    code, title = "machine_evidence_first", "The probe of this item comes before its attestation"

@@ -17,7 +17,9 @@ from apps.core import policies
 from apps.core.models import StoredPolicy
 from apps.core.schemas import StrictModel
 from apps.observations.constants import LEAST_RECORD_HOURS, RECORD_HOURS, TEXT_DAYS
+from apps.observations.exceptions import ActivationNeeded
 from apps.observations.fences import fence
+from apps.observations.models.activation import ActivationRun, RunState
 
 KIND = "collection"
 
@@ -119,6 +121,23 @@ def preview(change: policies.Change) -> dict[str, Any]:
     }
 
 
+def refuse_stronger(change: policies.Change) -> None:
+    """A stronger mode is published by a run that is being enabled in this very transaction, and by nothing else.
+
+    Raises ActivationNeeded. Once enabling is committed its run names the generation, so it opens no second door.
+    """
+    before, after = cast(CollectionPolicy, change.before).mode, cast(CollectionPolicy, change.after).mode
+    if MODES.index(after) <= MODES.index(before):
+        return
+    if change.workspace_id is None:
+        raise ActivationNeeded
+    enabling = ActivationRun.objects.filter(
+        workspace_id=change.workspace_id, state=RunState.ENABLED, generation=None, mode=after
+    )
+    if not enabling.exists():
+        raise ActivationNeeded
+
+
 def collection_kind() -> policies.Kind:
     """Always in effect at once, behind the fence: what was admitted under the old version is not written after."""
     return policies.Kind(
@@ -128,6 +147,7 @@ def collection_kind() -> policies.Kind:
         default=CollectionPolicy(),
         permission="operate_collection",
         field_permissions={"/text_days": "review_retention", "/record_hours": "review_retention"},
+        refusal=refuse_stronger,
         preview=preview,
         lock=fence,
         scheduled=False,

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from apps.core.schemas import AwareTime, Handle, StrictModel
+from apps.core.schemas import AwareTime, Handle, StrictModel, Text
 from apps.operations.erasure.schemas import Certificate
 
 
@@ -139,3 +139,33 @@ class Envelope(BaseModel):
     rawRecordRetentionDays: Literal[90]
     expiryBasis: str
     candidates: list[Candidate]
+
+
+class EvidenceObject(StrictModel):
+    """What was looked at, as codes."""
+
+    type: Annotated[str, Field(max_length=64)] = ""
+    id: Annotated[str, Field(max_length=64)] = ""
+    version: Annotated[str, Field(max_length=64)] = ""
+
+
+class EvidencePosted(StrictModel):
+    """One result of an item that is measured elsewhere. `measured`: numbers, booleans, codes and hashes."""
+
+    run_id: UUID
+    item: Literal["A1", "A5", "B7", "B8", "B9"]
+    result: Literal["pass", "fail"]
+    release: Annotated[str, Field(min_length=1, max_length=64)]
+    observed_at: AwareTime
+    method: Annotated[str, Field(min_length=1, max_length=64)]
+    measured: dict[str, int | float | bool | str | None] = {}
+    object: EvidenceObject = EvidenceObject()
+    note: Text = ""
+
+
+class EvidenceShown(BaseModel):
+    id: UUID
+    run_id: UUID
+    item: str
+    result: Literal["pass", "fail"]
+    recorded_at: AwareTime

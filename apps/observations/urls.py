@@ -18,6 +18,7 @@ urlpatterns = [
         name="observations-erasure-certificate",
     ),
     path("observations/export", own(api.ExportView.as_view()), name="observations-export"),
+    path("observations/evidence", own(api.EvidenceView.as_view()), name="observations-evidence"),
     path("observations/<str:observation_id>", own(api.ObservationView.as_view()), name="observation"),
     path("observation-feedback", own(api.FeedbackView.as_view()), name="observation-feedback"),
     path("monitor/observations", own(api.MonitorView.as_view()), name="monitor-observations"),

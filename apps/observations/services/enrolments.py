@@ -12,9 +12,10 @@ from apps.core import audit
 from apps.core.db.sessions import current_principal, current_staff
 from apps.core.problems import Forbidden, InvalidRequest, NotFound
 from apps.core.reasons import check_reason
-from apps.observations.exceptions import AlreadyEnrolled, KillSwitchThrown
+from apps.observations.exceptions import AlreadyEnrolled, KillSwitchThrown, OneEnrolmentNeeded
 from apps.observations.fences import fence
-from apps.observations.models import Enrolment, KillSwitch
+from apps.observations.models import ActivationRun, Enrolment, KillSwitch
+from apps.observations.models.activation import RunState
 from apps.observations.standing import known
 
 CODE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -25,7 +26,7 @@ def enrol(*, principal_id: UUID, purpose: str, consent_version: str, reason: str
     """Put a principal on the allow-list, in the staff session of a holder of `operate_collection`.
 
     `purpose` and `consent_version` are codes that every record repeats. Raises NotFound, Forbidden, AlreadyEnrolled,
-    InvalidRequest.
+    InvalidRequest, OneEnrolmentNeeded while a pilot runs.
     """
     staff = current_staff()
     check_reason(reason)
@@ -36,6 +37,7 @@ def enrol(*, principal_id: UUID, purpose: str, consent_version: str, reason: str
     if workspace_id is None:
         raise NotFound(code="unknown_principal")
     _require_grant(workspace_id)
+    _require_verified_pilot(workspace_id)
     try:
         with transaction.atomic():
             row = Enrolment.objects.create(
@@ -128,6 +130,12 @@ def _require_grant(workspace_id: UUID | None) -> None:
             cursor.execute("SELECT %s = ANY (accounts_granted_workspaces(%s))", [workspace_id, [GRANT]])
         if not cursor.fetchone()[0]:
             raise Forbidden
+
+
+def _require_verified_pilot(workspace_id: UUID) -> None:
+    """While a pilot is not verified it has the one enrolment with which it began."""
+    if ActivationRun.objects.filter(workspace_id=workspace_id, state=RunState.ENABLED).exists():
+        raise OneEnrolmentNeeded
 
 
 def _database_time() -> datetime:

@@ -1,0 +1,100 @@
+"""How the items of a run stand, computed at every reading: evidence grows stale without anyone writing anything."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from django.conf import settings
+
+from apps.core import canonical, clock, policies
+from apps.observations.activation.bindings import Bindings, bindings
+from apps.observations.activation.items import RELEASE, Item, of_groups
+from apps.observations.models import ActivationRun, Evidence
+from apps.observations.models.activation import Part, Result
+from apps.observations.policy import KIND
+
+BACKUPS = "B10"
+"""Fails as long as the deployment does not declare how far back its backups reach."""
+
+Standing = Literal["missing", "failed", "stale", "passed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One part of one item. `evidence` is the newest, None where there is none."""
+
+    item: Item
+    part: Part
+    evidence: Evidence | None
+    standing: Standing
+
+    @property
+    def code(self) -> str:
+        return f"{self.item.code}:{self.part.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Checklist:
+    """All lines of some groups, and what they were compared with."""
+
+    lines: tuple[Line, ...]
+    now: Bindings
+
+    def blockers(self, groups: str = "ABCD") -> tuple[Line, ...]:
+        """What keeps the groups from being passed."""
+        return tuple(line for line in self.lines if line.item.group in groups and line.standing != "passed")
+
+
+def newest(run_id: UUID) -> dict[tuple[str, str], Evidence]:
+    """The evidence of each item and part that no other supersedes; as far as the session sees."""
+    found = Evidence.objects.filter(run_id=run_id, superseded_by=None).order_by("recorded_at", "id")
+    return {(row.item, row.part): row for row in found}
+
+
+def checklist(run: ActivationRun, groups: str = "AB", *, after: datetime | None = None) -> Checklist:
+    """In a staff session that sees the run. Evidence observed before `after` counts as stale."""
+    held, now, moment = newest(run.pk), bindings(), clock.now()
+    lines = []
+    for item in of_groups(groups):
+        for part in item.parts:
+            row = held.get((item.code, part.value))
+            lines.append(Line(item, part, row, _standing(item, row, now, moment, after)))
+    return Checklist(tuple(lines), now)
+
+
+def approval_hash(run: ActivationRun, found: Checklist) -> str:
+    """Over all evidence of A and B, what it is bound to now, the mode wanted and the policy that would change."""
+    return canonical.checksum(
+        {
+            "evidence": [
+                [
+                    line.code,
+                    str(line.evidence.pk) if line.evidence else None,
+                    line.evidence and line.evidence.result,
+                ]
+                for line in found.lines
+            ],
+            "bindings": found.now.document(),
+            "mode": run.mode,
+            "policy": policies.followed(run.workspace_id, KIND).hash,
+        }
+    )
+
+
+def _standing(
+    item: Item, row: Evidence | None, now: Bindings, moment: datetime, after: datetime | None
+) -> Standing:
+    if row is None:
+        return "missing"
+    if row.result != Result.PASS or (item.code == BACKUPS and settings.ERASURE_BACKUP_DAYS is None):
+        return "failed"
+    if after is not None and row.observed_at < after:
+        return "stale"
+    if item.fresh is not None and row.observed_at < moment - item.fresh:
+        return "stale"
+    if RELEASE in item.bound and not now.release:
+        return "stale"
+    if any(getattr(row, name) != getattr(now, name) for name in item.bound):
+        return "stale"
+    return "passed"
