@@ -36,6 +36,13 @@ def pass_fence(workspace_id: UUID) -> None:
     )
 
 
+def in_turn(run_id: UUID) -> None:
+    """One at a time append evidence to a run, so that each row supersedes the newest there is."""
+    _require_transaction()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [SPACE, f"evidence:{run_id}"])
+
+
 def _require_transaction() -> None:
     if not connection.in_atomic_block:
         raise NoTransaction

@@ -16,6 +16,7 @@ from apps.observations.activation.bindings import bindings
 from apps.observations.activation.items import ITEMS, Item
 from apps.observations.constants import CLOCK_TOLERANCE
 from apps.observations.exceptions import MachineFirst
+from apps.observations.fences import in_turn
 from apps.observations.models import ActivationRun, Evidence
 from apps.observations.models.activation import POSTED, Part, Result
 from apps.observations.policy import KIND
@@ -164,6 +165,7 @@ def record(
         _check_code(value, pointer)
     if observed_at > clock.now() + CLOCK_TOLERANCE:
         raise InvalidRequest("This is in the future", pointer="/observed_at")
+    in_turn(run.pk)
     before = _newest(run, item, part)
     now = bindings()
     return Evidence.objects.create(
