@@ -54,7 +54,7 @@ PRUNE = """
 
 
 class Migration(migrations.Migration):
-    dependencies = [("observations", "0007_activation_runs_and_evidence")]
+    dependencies = [("observations", "0010_activation_runs_and_evidence")]
 
     operations = [
         ApplyRowPolicy("observations", "ActivationRun", RUN),

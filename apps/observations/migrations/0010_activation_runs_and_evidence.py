@@ -11,7 +11,7 @@ import apps.core.ids
 class Migration(migrations.Migration):
     dependencies = [
         ("accounts", "0005_superusers_manage_staff"),
-        ("observations", "0006_owners_view_as_a_model"),
+        ("observations", "0009_staffs_view_as_a_model"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
