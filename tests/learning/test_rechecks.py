@@ -125,7 +125,7 @@ def test_only_labels_admitted_since_count(me, recheck) -> None:
 
 def test_what_does_not_apply_is_an_alarm_until_it_does(me, recheck, monkeypatch) -> None:
     profile = activated(me, FRESH)
-    monkeypatch.setattr("apps.learning.selectors.active.SCORER_CONTRACT", "native-2")
+    monkeypatch.setattr("apps.learning.selectors.active.SCORER_CONTRACT", "native-next")
     assert recheck() == {"inapplicable": 1}
     assert alarms_of(profile)["inapplicable"]["cause"] == "scorer_contract"
     assert active(me) == profile
@@ -168,7 +168,7 @@ def test_a_worker_with_a_new_contract_has_it_checked_at_once(me, recheck, monkey
     recheck()
     tasks.recheck_after_bump()
     assert len(sent) == 1
-    monkeypatch.setattr("apps.learning.tasks.SCORER_CONTRACT", "native-2")
+    monkeypatch.setattr("apps.learning.tasks.SCORER_CONTRACT", "native-next")
     tasks.recheck_after_bump()
     assert len(sent) == 2
     names = {sample.name for sample in samples.newest()}
