@@ -134,7 +134,7 @@ def _require_right(person: AbstractBaseUser) -> None:
             raise Forbidden
 
 
-def _call(sql: str, values: list[object] | None = None) -> None:
+def _call(sql: str, values: list[int] | None = None) -> None:
     try:
         with connection.cursor() as cursor:
             cursor.execute(sql, values)
