@@ -34,8 +34,10 @@ class MemoryAdminSite(UnfoldAdminSite):
             super().register(model_or_iterable, admin_class, **options)
 
     def get_urls(self) -> list[URLPattern]:
+        from apps.learning.desk.views import urls as labelling_desk
+
         own = [path("workspace/", self.admin_view(self.choose), name="workspace")]
-        return [*own, *super().get_urls()]
+        return [*own, *labelling_desk(self.admin_view), *super().get_urls()]
 
     def has_permission(self, request: HttpRequest) -> bool:
         return may_enter(request)
@@ -111,6 +113,7 @@ GROUPS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
         (
             _entry("Profiles", "tune", "learning_rankingprofile_changelist", "p"),
             _entry("Evaluations", "monitoring", "learning_evaluation_changelist", "e"),
+            _entry("Labelling desk", "fact_check", "learning_labelling_desk"),
             _entry("Observations", "visibility", "observations_observation_changelist", "o"),
         ),
     ),
@@ -168,6 +171,10 @@ def _item(request: HttpRequest, entry: Entry) -> Entry | None:
 
 
 def _may_open(route: str) -> Callable[[HttpRequest], bool]:
+    if route == "learning_labelling_desk":
+        from apps.learning.desk.views import may_sit
+
+        return may_sit
     if not route.endswith("_changelist"):
         return lambda request: True
 

@@ -106,12 +106,12 @@ def _activations(request: HttpRequest) -> list[ui.Record]:
     for proposal in found.order_by("valid_until", "id")[:SHOWN]:
         href = reverse("admin:learning_rankingprofile_change", args=[proposal.profile_id])
         own = proposal.proposed_by_id == request.user.pk
-        who = "which you proposed, " if own else ""
+        who = ", which you proposed," if own else ""
         rows.append(
             ui.Record(
                 [
                     ui.Mark("run", "activation"),
-                    f"Activation of profile {short(proposal.profile_id)}, {who}waits for a second person",
+                    f"Activation of profile {short(proposal.profile_id)}{who} waits for a second person",
                     proposal.workspace,
                     ui.deadline(proposal.valid_until),
                     ui.ActionButton("Review", href, small=True, dialog=False),

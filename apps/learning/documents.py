@@ -45,6 +45,7 @@ class RunShown(BaseModel):
 class EvaluationHead(RunShown):
     evaluation_id: str
     surface: Literal["results", "context"]
+    source: Literal["native", "imported"]
     config: LearningConfig
 
 

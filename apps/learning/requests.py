@@ -33,10 +33,16 @@ class EvaluationRequest(StrictModel):
     idempotency_key: Handle | None = None
     scopes: ScopeSet | None = Field(None, description="The exact scope set of the searches; null = all.")
     surface: Literal["results", "context"] = "results"
+    source: Literal["native", "imported"] = Field(
+        "native",
+        description="imported: receipts and labels that PRME wrote, evaluated as its own evaluation would; "
+        "always exploratory.",
+    )
     config: LearningConfig = LearningConfig()
     query_groups: Annotated[dict[UUID, Name], Field(max_length=MAX_NAMED_REQUESTS)] = Field(
         {},
-        description="Receipt id → name of a group of paraphrases; a name covers every receipt of the query.",
+        description="Receipt id (imported: request id) → name of a group of paraphrases, which covers every receipt "
+        "of the query.",
     )
 
 

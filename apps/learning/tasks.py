@@ -93,7 +93,8 @@ def prune() -> dict[str, int]:
 def recheck() -> dict[str, int]:
     """Look at every active profile: its term, whether it applies, and what it is worth on what was judged since."""
     outcomes: Counter[str] = Counter()
-    active: Counter[UUID] = Counter()
+    # Where the last profile has gone, the count is 0 and not that of before.
+    active = dict.fromkeys((s.workspace_id for s in samples.newest() if s.name == ACTIVE), 0)
     for one in active_profiles():
         try:
             with principal_session(one.principal_id):
@@ -102,7 +103,7 @@ def recheck() -> dict[str, int]:
             continue
         outcomes[checked.outcome] += 1
         if checked.still_active:
-            active[one.workspace_id] += 1
+            active[one.workspace_id] = active.get(one.workspace_id, 0) + 1
             alerts.settle(one.workspace_id, one.profile_id, checked.alarms)
     readings = [samples.Reading(ACTIVE, count, None, workspace) for workspace, count in active.items()]
     contract = {"contract": SCORER_CONTRACT}

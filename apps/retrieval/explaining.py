@@ -16,12 +16,12 @@ from apps.retrieval.candidates.pool import read_attributes
 from apps.retrieval.candidates.run import session_cursor
 from apps.retrieval.policy import FEATURES
 from apps.retrieval.ranking import refusal
-from apps.retrieval.receipts.replay import raw_of, steps_of
+from apps.retrieval.receipts.replay import raw_of, scores_by_step
 from apps.retrieval.receipts.schemas import CandidateRecord, ReceiptDocument
 from apps.retrieval.reranking import Verdict, blended
 from apps.retrieval.retrieve import Begun, choose
-from apps.retrieval.schemas import ChannelReport, Features, Raw, RetrievalRequest
-from apps.retrieval.scoring import ranks_of, score_of
+from apps.retrieval.schemas import ChannelReport, Raw, RetrievalRequest
+from apps.retrieval.scoring import ranks_of
 
 Reason = Literal["absent", "not_visible", "filtered", "below_cut", "not_found", "folded", "returned"]
 
@@ -72,41 +72,26 @@ def arithmetic(receipt: ReceiptDocument, node_id: UUID) -> Arithmetic | None:
 
 
 def _arithmetic(receipt: ReceiptDocument, candidate: CandidateRecord, rank: int) -> Arithmetic:
-    features, raw = Features(*candidate.features), raw_of(candidate)
-    steps = steps_of(candidate)
-    vector = receipt.weights[candidate.weights]
-
-    def score(up_to: int) -> float:
-        return score_of(
-            formula=receipt.policy.formula,
-            applied=dict(zip(receipt.weight_names, vector.applied, strict=True)),
-            features=features,
-            raw=raw,
-            adjustments=steps[:up_to],
-            fusion_k=receipt.policy.fusion_k,
-        )
-
+    raw, scores = raw_of(candidate), scores_by_step(receipt, candidate)
     return Arithmetic(
         rank=rank,
         score=candidate.score,
         channels=candidate.channels,
-        factors=_factors(receipt, candidate, features, raw),
-        formula_score=score(0),
+        factors=_factors(receipt, candidate, raw),
+        formula_score=scores[0],
         steps=tuple(
-            AppliedStep(step.kind, step.coefficient, step.source, score(number))
-            for number, step in enumerate(candidate.adjustments, 1)
+            AppliedStep(step.kind, step.coefficient, step.source, score)
+            for step, score in zip(candidate.adjustments, scores[1:], strict=True)
         ),
         raw={name: getattr(raw, name) for name in Raw.__slots__},
     )
 
 
-def _factors(
-    receipt: ReceiptDocument, candidate: CandidateRecord, features: Features, raw: Raw
-) -> tuple[Factor, ...]:
+def _factors(receipt: ReceiptDocument, candidate: CandidateRecord, raw: Raw) -> tuple[Factor, ...]:
     vector = receipt.weights[candidate.weights]
     parts = zip(receipt.weight_names, vector.base, vector.multipliers, vector.applied, strict=True)
     if receipt.policy.formula == "weighted":
-        values = {name: getattr(features, name) for name in FEATURES}
+        values = dict(zip(FEATURES, candidate.features, strict=True))
         return tuple(
             Factor(name, values[name], base, multiplier, applied, applied * values[name])
             for name, base, multiplier, applied in parts

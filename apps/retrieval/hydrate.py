@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
-_DISPLAY = """
-SELECT n.id, n.label, n.body, n.scope, p.slug, p.url, p.state, coalesce(p.labels, '{}')::text[], p.milestone,
+from apps.graph.models.nodes import INSTRUCTS
+from apps.retrieval.candidates.standing import LEAST_CONFIDENCE
+
+_DISPLAY = f"""
+SELECT n.id, n.label, n.body, n.scope, p.slug, p.url, p.state, coalesce(p.labels, '{{}}')::text[], p.milestone,
        p.assignee, n.pinned,
-       n.kind = 'episodic' AND n.subkind IN ('preference', 'decision', 'pattern') AND n.durability > 0
-         AND (n.asserted_by = 2 OR n.pinned) AND n.confidence >= 0.3
+       {INSTRUCTS} AND (n.pinned OR n.asserted_by = 2 AND n.confidence >= {LEAST_CONFIDENCE})
 FROM graph_node n LEFT JOIN graph_passage p ON p.node_id = n.id WHERE n.id = ANY(%(ids)s)
 """
 

@@ -22,6 +22,7 @@ from apps.search.demo.schemas import demo_memory
 from apps.traces.models import ActionReceipt, Trace
 from tests.e2e.conftest import Scene
 from tests.support import factories
+from tests.support.learning_scene import Learned, learn
 from tests.support.traces import save
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "docs" / "pictures"
@@ -62,7 +63,18 @@ def scene(transactional_db: None, settings: Any, tmp_path: Path, monkeypatch: An
     found.objects["receipt"] = receipt_id
     found.objects["erasure"] = _erased(workspace, ana)
     found.objects["policy"] = _policy(workspace, ana)
+    found.objects["learned"] = _learned(workspace, ana, monkeypatch)
     return found
+
+
+def _learned(workspace: Any, ana: Any, monkeypatch: Any) -> Learned:
+    """A second person has proposed what Ana may approve."""
+    ben = factories.make_staff(workspace, "view_traces", "manage_profiles")
+    ben.username, ben.first_name, ben.last_name = "ben", "Ben", "Okafor"
+    ben.save()
+    sizes = {"training": 24, "validation": 30, "unseen": 24}
+    handbook = factories.make_principal(workspace, "token:handbook")
+    return learn(handbook, ben, ana, monkeypatch, sizes=sizes, small=False)
 
 
 def _two_weeks(principal: Any) -> None:
@@ -135,6 +147,7 @@ def _policy(workspace: Any, staff: Any) -> UUID:
 
 
 def _shown(scene: Scene) -> dict[str, str]:
+    learned: Learned = scene.objects["learned"]
     return {
         "start": "/admin/",
         "traces": "/admin/traces/trace/?window=7d",
@@ -142,6 +155,9 @@ def _shown(scene: Scene) -> dict[str, str]:
         "receipt": f"/admin/retrieval/receipt/{scene.objects['receipt']}/change/",
         "principal": f"/admin/accounts/principal/{scene.principal.principal_id}/change/",
         "certificate": f"/admin/operations/erasurecertificate/{scene.objects['erasure']}/change/",
+        "evaluation": f"/admin/learning/evaluation/{learned.evaluation}/change/",
+        "holdout": f"/admin/learning/holdout/{learned.holdout}/change/",
+        "profile": f"/admin/learning/rankingprofile/{learned.profile}/change/",
         "policy": f"/admin/core/storedpolicy/{scene.objects['policy']}/change/",
     }
 

@@ -7,6 +7,10 @@ import pytest
 
 from tests.e2e import pages
 from tests.e2e.conftest import SECRET_QUERY, Scene
+from tests.support import factories
+from tests.support.learning_scene import Learned, learn
+
+LONG_SCOPES = [f"{name}{'-of-a-long-name' * 4}"[:64] for name in ("handbook", "tickets", "wiki")]
 
 AXE = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
@@ -30,9 +34,29 @@ def _axe(page: Any) -> list[str]:
     return [f"{v['id']}: {v['nodes'][0]['html'][:160]} ({len(v['nodes'])})" for v in found]
 
 
-def _every(scene: Scene) -> list[str]:
+@pytest.fixture
+def learned(scene: Scene, monkeypatch: Any) -> Learned:
+    """Evaluations, a holdout and profiles, one of which waits for another person than the one who looks."""
+    ben = factories.make_staff(scene.workspace, "view_traces", "manage_profiles")
+    return learn(scene.principal, scene.everything, ben, monkeypatch, scopes=LONG_SCOPES)
+
+
+def _every(scene: Scene, learned: Learned) -> list[str]:
     trace = f"/admin/traces/trace/{scene.trace}/"
-    return [*pages.every(scene.everything), f"{trace}change/", f"{trace}reverse/{scene.confirmation}/"]
+    own = [f"{trace}change/", f"{trace}reverse/{scene.confirmation}/"]
+    return [*pages.every(scene.everything), *own, *_learning(learned)]
+
+
+def _learning(learned: Learned) -> list[str]:
+    """Pages of learning that the registry does not name: beside an object, and of an evaluation that lacks labels."""
+    profile = f"/admin/learning/rankingprofile/{learned.profile}/"
+    acts = [f"{profile}{name}/{learned.proposal}/" for name in ("approve", "withdraw")]
+    parts = [f"{profile}{name}/" for name in ("preview", "reproduces")]
+    queries = [
+        f"/admin/learning/{kind}/{key}/queries/"
+        for kind, key in (("evaluation", learned.evaluation), ("holdout", learned.holdout))
+    ]
+    return [*acts, *parts, *queries, f"/admin/learning/evaluation/{learned.few}/change/"]
 
 
 def _only(scene: Scene, user: Any) -> list[str]:
@@ -41,11 +65,13 @@ def _only(scene: Scene, user: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_every_page_is_accessible_and_silent(browser: Any, scene: Scene, dark: bool) -> None:
+def test_every_page_is_accessible_and_silent(
+    browser: Any, scene: Scene, learned: Learned, dark: bool
+) -> None:
     found: dict[str, Any] = {}
     for user in (scene.everything, scene.superuser):
         page = browser(user, dark=dark)
-        for url in _every(scene) if user is scene.everything else _only(scene, user):
+        for url in _every(scene, learned) if user is scene.everything else _only(scene, user):
             answer = page.goto(url)
             page.wait_for_load_state()
             assert answer.status < 500, url
@@ -57,10 +83,10 @@ def test_every_page_is_accessible_and_silent(browser: Any, scene: Scene, dark: b
 
 
 @pytest.mark.parametrize("width", [360, 320])
-def test_no_page_is_wider_than_the_screen(browser: Any, scene: Scene, width: int) -> None:
+def test_no_page_is_wider_than_the_screen(browser: Any, scene: Scene, learned: Learned, width: int) -> None:
     found: dict[str, Any] = {}
     page = browser(scene.everything, width=width)
-    for url in _every(scene):
+    for url in _every(scene, learned):
         page.goto(url)
         if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
             found[url] = page.evaluate(WIDE)
@@ -73,11 +99,11 @@ def test_no_page_is_wider_than_the_screen(browser: Any, scene: Scene, width: int
     assert not found
 
 
-def test_everything_that_can_be_clicked_can_be_reached(browser: Any, scene: Scene) -> None:
+def test_everything_that_can_be_clicked_can_be_reached(browser: Any, scene: Scene, learned: Learned) -> None:
     found: dict[str, Any] = {}
     for width in (1440, 360):
         page = browser(scene.everything, width=width)
-        for url in _every(scene):
+        for url in _every(scene, learned):
             page.goto(url)
             if lost := page.evaluate(UNREACHABLE):
                 found[f"{url} {width}"] = lost
@@ -264,3 +290,37 @@ def test_a_page_asks_for_nothing_from_elsewhere(browser: Any, scene: Scene, live
     page.goto("/admin/")
     assert all(url.startswith((live_server.url, "data:", "blob:")) for url in asked)
     assert not [url for url in asked if "chart" in url]
+
+
+def test_an_activation_is_approved_without_a_mouse_and_an_old_page_closes_its_actions(
+    browser: Any, scene: Scene, monkeypatch: Any
+) -> None:
+    ben = factories.make_staff(scene.workspace, "view_traces", "manage_profiles")
+    learned = learn(scene.principal, scene.everything, ben, monkeypatch)
+    url = f"/admin/learning/rankingprofile/{learned.profile}/change/"
+    old = browser(scene.everything)
+    old.goto(url)
+    assert old.get_by_role("button", name="Approve…").first.get_attribute("aria-disabled") == "true"
+    page = browser(ben)
+    page.goto(url)
+    page.get_by_text("receipts a day of this scope set").wait_for()
+    page.locator("[data-load] .gv-mark").wait_for()
+    opener = page.get_by_role("link", name="Approve…").first
+    opener.focus()
+    page.keyboard.press("Enter")
+    dialog = page.locator("#gv-dialog")
+    dialog.get_by_text("proposed by").wait_for()
+    assert page.evaluate("document.activeElement.name") == "reason"
+    page.keyboard.type("looked at both")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.get_by_text("is active, proposed by").wait_for()
+    poll = old.evaluate("document.querySelector('[data-poll]').dataset.poll")
+    assert "data-stale" in old.request.get(poll).text()
+    # The page asks every 15 seconds.
+    assert not old.evaluate("document.querySelector('.gv-actions').inert")
+    old.locator(".gv-notice").get_by_text("Since you opened this page").wait_for(timeout=40_000)
+    assert old.evaluate("[...document.querySelectorAll('.gv-actions')].every(row => row.inert)")
+    old.get_by_role("link", name="Show the new state").click()
+    assert old.locator(".lr-line").inner_text().count(str(learned.profile)[-7:]) >= 1

@@ -23,6 +23,7 @@ from apps.traces import tasks as trace_tasks
 from apps.traces.exceptions import LegalHold
 from apps.traces.models import Trace
 from apps.traces.services.erase import erase_trace
+from tests.feedback.test_concurrency import together
 from tests.support.factories import make_principal, make_staff, make_token, make_world
 from tests.support.labels import fill, judge, keep
 from tests.support.library import ask, store, wiki
@@ -263,3 +264,19 @@ def test_what_is_not_due_costs_no_look_at_holds(me, labelled, owner_connection, 
             admin_connection.execute("SET LOCAL track_functions = 'all'")
             admin_connection.execute("SELECT * FROM feedback_labels_status()").fetchall()
             assert admin_connection.execute(asked).fetchone() == (calls,)
+
+
+# At once.
+
+
+def test_equal_submissions_at_once_are_one_record_and_others_stand_in_order(me, answer) -> None:
+    receipt_id = UUID(answer["retrieval_receipt_id"])
+    node = UUID(answer["results"][0]["node_id"])
+    same = str(UUID(int=7))
+    calls = [lambda: judge(receipt_id, {node: True}, feedback_id=same)] * 4
+    calls += [lambda value=value: judge(receipt_id, {node: value}, by="anna") for value in (True, False)]
+    together(me, calls)
+    with principal_session(me):
+        times = list(Judgment.objects.values_list("admitted_at", flat=True))
+        assert len(set(times)) == len(times) == 3
+        assert sorted(folded_labels().annotators) == ["anna", "principal"]

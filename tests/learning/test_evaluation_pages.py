@@ -104,25 +104,31 @@ def test_too_few_labels_say_how_many_and_what_to_label(scene: Scene) -> None:
     few = collection.evaluate(scene.me)
     text = scene.page(key=few)
     assert "Not enough labels: 3 of 20 validation groups and 3 of 20 training groups" in text
-    assert "of 34 more queries" in text
+    assert "34 more queries need a relevant and a not relevant result" in text
     assert "What to label next" in text
     assert text.index("What to label next") < text.index("From judgments")
     assert "Open desk with these" not in text  # the desk is no part of this installation
 
 
 def test_the_shortest_way_names_what_has_still_to_be_searched() -> None:
-    plan = {
-        "training_queries_lacking": 2,
-        "validation_queries_lacking": 3,
-        "requests": [
-            {"split": "validation", "group_id": name, "request_id": name, "reason": "unjudged"}
-            for name in "abcd"
-        ],
-    }
-    words = shortest_way(plan, 5)
-    assert "5 more queries; 3 of them are listed below, 2 have still to be searched" in words
+    plan = {"training_queries_lacking": 2, "validation_queries_lacking": 3}
+    there = [{"split": "validation", "group_id": name} for name in "abcd"]
+    words = shortest_way({"label_plan": plan}, there)
+    assert "5 more queries" in words
+    assert words.endswith("3 are listed below, 2 have still to be searched.")
     plan["training_queries_lacking"] = 0
-    assert shortest_way(plan, 3).endswith("3 more queries: they are listed below.")
+    assert shortest_way({"label_plan": plan}, there).endswith("label those that are listed below.")
+    assert "nothing that is there is of use" in shortest_way({"label_plan": plan}, [])
+
+
+def test_searches_that_nobody_judged_are_what_to_label_next(scene: Scene) -> None:
+    (answer,) = collection.search_all(scene.made, scene.made.unseen[:1])
+    few = collection.evaluate(scene.me)
+    receipt = answer["retrieval_receipt_id"]
+    assert f"{receipt[:4]}…{receipt[-7:]} nothing is judged yet" in scene.page(key=few)
+    assert "1 are listed below, 33 have still to be searched" in scene.page(key=few)
+    collection.judge_all(scene.made, [answer], scene.made.unseen[:1])
+    assert receipt[-7:] not in scene.page(key=few)
 
 
 def test_no_improvement_says_which_condition_does_not_hold() -> None:

@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.test import override_settings
 
 from apps.accounts.services import enter_principal
 from apps.core.db.sessions import principal_session
@@ -18,6 +19,8 @@ from apps.learning.services import evaluations as services
 from apps.learning.services.evaluations import recompute_evaluation, run_evaluation
 from apps.learning.services.holdouts import cancel_holdout, recompute_holdout
 from apps.operations import expiry
+from apps.operations.erasure import runs as erasure_runs
+from apps.operations.erasure import services as erasures
 from apps.retrieval.models import Receipt, ReceiptKeeper
 from apps.traces import tasks as trace_tasks
 from apps.traces.models import Trace
@@ -168,6 +171,18 @@ def test_progress_is_seen_while_the_snapshot_is_open(me, made, monkeypatch) -> N
     monkeypatch.setattr(arms, "_answered", and_look)
     collection.hold_out(me, evaluation_id, set_id)
     assert seen[::2] == [("retrieving", done, 3) for done in range(3)]
+
+
+def test_erasing_a_principal_leaves_no_evidence_and_proves_it(me, made, tmp_path, owner_connection) -> None:
+    evaluation_id = collection.evaluate(me, config=FEW)
+    collection.hold_out(me, evaluation_id, collection.query_set(made))
+    with override_settings(ERASURE_FILE=tmp_path / "erasures.jsonl"):
+        with principal_session(me):
+            certificate = erasures.begin()
+        assert erasure_runs.run(certificate).status == "complete"
+    for table in ("evaluation", "evaluation_result", "holdout", "holdout_pair", "query_set", "judged_query"):
+        assert owner_connection.execute(f"SELECT count(*) FROM learning_{table}").fetchone() == (0,)
+    assert owner_connection.execute("SELECT count(*) FROM retrieval_receipt").fetchone() == (0,)
 
 
 # Files.

@@ -125,13 +125,26 @@ def test_only_labels_admitted_since_count(me, recheck) -> None:
 
 def test_what_does_not_apply_is_an_alarm_until_it_does(me, recheck, monkeypatch) -> None:
     profile = activated(me, FRESH)
-    monkeypatch.setattr("apps.learning.selectors.active.SCORER_CONTRACT", "native-2")
+    monkeypatch.setattr("apps.learning.selectors.active.SCORER_CONTRACT", "native-next")
     assert recheck() == {"inapplicable": 1}
     assert alarms_of(profile)["inapplicable"]["cause"] == "scorer_contract"
     assert active(me) == profile
     monkeypatch.undo()
     assert recheck() == {"holds": 1}
     assert alarms_of(profile) == {}
+
+
+def test_the_count_of_active_profiles_goes_back_to_none(judged, me, recheck) -> None:
+    def counted():
+        mine = judged[0].workspace.pk
+        return [s.value for s in samples.newest() if s.name == tasks.ACTIVE and s.workspace_id == mine]
+
+    profile = activated(me, FRESH)
+    recheck()
+    assert counted() == [1]
+    deactivate(me, profile, expected=profile)
+    recheck()
+    assert counted() == [0]
 
 
 def test_the_end_of_a_term_is_recorded(me, recheck) -> None:
@@ -155,7 +168,7 @@ def test_a_worker_with_a_new_contract_has_it_checked_at_once(me, recheck, monkey
     recheck()
     tasks.recheck_after_bump()
     assert len(sent) == 1
-    monkeypatch.setattr("apps.learning.tasks.SCORER_CONTRACT", "native-2")
+    monkeypatch.setattr("apps.learning.tasks.SCORER_CONTRACT", "native-next")
     tasks.recheck_after_bump()
     assert len(sent) == 2
     names = {sample.name for sample in samples.newest()}

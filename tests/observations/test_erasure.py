@@ -240,6 +240,20 @@ def certificates_fence(owner: Any) -> Any:
     return owner.execute("SELECT now()").fetchone()[0]
 
 
+def test_an_erasure_that_its_owner_overtook_is_completed(on: World, owner_connection) -> None:
+    from apps.operations.erasure import runs, services
+
+    fill(owner_connection, on.principal)
+    with principal_session(on.principal):
+        overtaken = erasure.begin()
+    with principal_session(on.principal):
+        begun = services.begin()
+    assert runs.run(begun).status == "complete"
+    assert certificates.get(overtaken).status == "running"
+    assert erasure.resume() == {"complete": 1, "incomplete": 0}
+    assert certificates.get(overtaken).status == "complete"
+
+
 def test_erasure_of_the_whole_principal_takes_the_journal_with_it(on: World, owner_connection) -> None:
     from apps.operations.erasure import runs, services
 

@@ -266,6 +266,42 @@ def test_rows_of_these_channels_move_no_other_rows_score(me) -> None:
     assert after == before
 
 
+def test_links_entities_and_pins_are_part_of_the_corpus_that_a_receipt_names(world, me) -> None:
+    stranger = make_principal(world.workspace)
+    store(stranger, "needle")
+    ids = store(me, *CHAIN)
+    theirs, seen = ask(stranger, "needle").corpus_digest, [ask(me, "needle").corpus_digest]
+
+    def moved():
+        seen.append(ask(me, "needle").corpus_digest)
+        return len(set(seen)) == len(seen)
+
+    with principal_session(me):
+        edge = PageEdge.objects.create(
+            workspace_id=me.workspace_id,
+            principal_id=me.principal_id,
+            repo=REPO,
+            src="gamma-page",
+            dst="alpha-page",
+            kind="causes",
+        )
+    assert moved()
+    with principal_session(me):
+        PageEdge.objects.filter(pk=edge.pk).update(weight=2.0)
+    assert moved()
+    with principal_session(me):
+        PageEdge.objects.filter(pk=edge.pk).delete()
+    assert moved()
+    about(me, ids[0], "Myria Labs")
+    assert moved()
+    with principal_session(me):
+        Entity.objects.filter(node_id=ids[0]).delete()
+    assert moved()
+    pin(me, ids[0])
+    assert moved()
+    assert ask(stranger, "needle").corpus_digest == theirs
+
+
 # Cost and failure.
 
 

@@ -21,9 +21,10 @@ from apps.retrieval.exceptions import CorruptReceipt, ImportConflict, ImportRefu
 from apps.retrieval.imported import imported_page, prme_label_records, prme_receipt, prme_receipts
 from apps.retrieval.models import PrmeLabelRecord, PrmeReceipt
 from apps.retrieval.prme import iter_receipts
+from apps.retrieval.prme.reading import read_lines
 from apps.retrieval.requests import ReceiptsQuery
 from apps.retrieval.services import import_lines, imports
-from tests.support import judged_data
+from tests.support import ROOT, judged_data
 from tests.support.factories import make_principal, make_staff, make_superuser, make_token, make_world
 from tests.support.prme import dump, make_receipt, make_record, node_id
 
@@ -376,3 +377,16 @@ def test_the_command_names_file_and_line_and_stops(me, tmp_path) -> None:
     ):
         with pytest.raises(CommandError):
             call_command("import_prme", *map(str, files), **options, stdout=StringIO())
+
+
+def test_the_examples_of_the_documentation_import_and_replay(me) -> None:
+    folder = ROOT / "docs" / "examples"
+    with principal_session(me):
+        receipts = import_lines(lines=read_lines(folder / "prme-receipts.jsonl"))
+        labels = import_lines(lines=read_lines(folder / "prme-labels.jsonl"))
+    assert (receipts.receipts, labels.labels) == (2, 2)
+    raw = (folder / "prme-receipts.jsonl").read_bytes()
+    again = client(me).post("/v1/receipts/import", raw, content_type="application/x-ndjson").json()
+    assert (again["known_receipts"], again["receipts"][0]["stored"]) == (2, False)
+    verdict = client(me).get(f"/v1/receipts/{again['receipts'][0]['receipt_id']}/replay").json()
+    assert (verdict["verified"], verdict["contract"], verdict["candidates"]) == (True, "prme-12", 3)

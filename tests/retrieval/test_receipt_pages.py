@@ -180,6 +180,32 @@ def test_filters_narrow_the_list(me, staff) -> None:
     )
 
 
+def test_a_context_is_shown_only_as_it_was_packed(world, me) -> None:
+    store(me, *(wiki(f"page-{n}", f"Rollback of billing {'again ' * (2 + 60 * n)}") for n in range(6)))
+    answer = ask(me, "billing rollback", include_context=True, token_budget=160)
+    receipt_id = answer["retrieval_receipt_id"]
+    url = reverse("admin:retrieval_receipt_reveal", args=[receipt_id])
+    reader = browser(make_staff(world.workspace, "view_traces", "reveal_text"))
+    assert url in page_of(reader, receipt_id).content.decode()
+    done = reader.post(url, {"reason": "support case 41", **hidden_fields(reader.get(url))})
+    assert "again again" in done.content.decode()
+    store(me, wiki("page-0", "Rollback of billing, as it is now"))
+    changed = page_of(reader, receipt_id)
+    assert "Texts changed since; the packed context can" in text_of(changed)
+    assert url not in changed.content.decode()
+    refused = reader.post(url, {"reason": "support case 42", **hidden_fields(reader.get(url))})
+    assert "again again" not in refused.content.decode()
+    with staff_session(make_staff(world.workspace, "audit")):
+        assert AuditEntry.objects.filter(action="retrieval.reveal_context").count() == 1
+
+
+def hidden_fields(preview) -> dict[str, str]:
+    found = re.findall(
+        r'<input type="hidden" name="(version|seen)" value="([^"]*)"', preview.content.decode()
+    )
+    return dict(found)
+
+
 @pytest.fixture
 def imported(me) -> dict[int, UUID]:
     """Ids of imported receipts by schema version."""
@@ -211,10 +237,7 @@ def test_its_document_is_revealed_for_a_reason_and_audited(world, me, staff, imp
     allowed = browser(reader)
     preview = allowed.get(url)
     assert "a question" not in preview.content.decode()
-    hidden = re.findall(
-        r'<input type="hidden" name="(version|seen)" value="([^"]*)"', preview.content.decode()
-    )
-    done = allowed.post(url, {"reason": "support case 41", **dict(hidden)})
+    done = allowed.post(url, {"reason": "support case 41", **hidden_fields(preview)})
     assert "a question" in done.content.decode()
     with staff_session(make_staff(world.workspace, "audit")):
         entry = AuditEntry.objects.filter(action="retrieval.reveal_imported").get()

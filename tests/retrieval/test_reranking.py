@@ -100,7 +100,7 @@ def test_the_first_rows_are_ranked_anew_and_come_first(me, install) -> None:
 
 
 def test_what_a_model_is_given_is_cut(me, install) -> None:
-    memory.store(me, "needle " + "straw " * 2000)
+    memory.store(me, "needle " + "straw " * 1500)
     model = install(ByLength())
     memory.ask(me, "needle " * 100)
     ((query, texts),) = model.asked

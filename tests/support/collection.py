@@ -82,7 +82,7 @@ def build(
         key = hash_key()
     room = {False: training, True: validation}
     judged: list[Question] = []
-    questions = _questions()
+    questions = questions_in_order()
     while sum(room.values()):
         question = next(questions)
         side = is_validation(42, query_group_id(keyed_query_identity(question.text, key)), 0.3)
@@ -90,11 +90,11 @@ def build(
             room[side] -= 1
             judged.append(question)
     others = tuple(next(questions) for _ in range(unseen))
-    memory.store(principal, *(item for each in (*judged, *others) for item in _documents(each, scope)))
+    memory.store(principal, *(item for each in (*judged, *others) for item in documents_of(each, scope)))
     return Collection(principal, tuple(judged), others)
 
 
-def _questions() -> Iterator[Question]:
+def questions_in_order() -> Iterator[Question]:
     """Questions of words that no analyser takes for each other."""
     syllables = [a + b for a, b in product("bdfgklmnprtvz", "aou")]
     words = (f"{first}{second}{third}nok" for first, second, third in product(syllables, repeat=3))
@@ -102,7 +102,7 @@ def _questions() -> Iterator[Question]:
         yield Question(" ".join(three), f"fresh-{number}")
 
 
-def _documents(question: Question, scope: str) -> list[PassageItem]:
+def documents_of(question: Question, scope: str) -> list[PassageItem]:
     now = clock.now()
     first, second, third = question.text.split()
     number = question.relevant.removeprefix("fresh-")
@@ -194,23 +194,26 @@ def hold_out(principal: PrincipalIdentity, evaluation_id: UUID, set_id: UUID | N
     return holdout_id
 
 
-def stored_holdout(principal: PrincipalIdentity, evaluation_id: UUID, set_id: UUID) -> UUID:
-    """The row of a holdout that nobody ran, whatever became of its evaluation."""
+def stored_holdout(
+    principal: PrincipalIdentity, evaluation_id: UUID, set_id: UUID | None, **fields: Any
+) -> UUID:
+    """The row of a holdout that nobody ran, whatever became of its evaluation; `fields` are the row's."""
     with principal_session(principal):
         evaluation = Evaluation.objects.get(pk=evaluation_id)
-        return Holdout.objects.create(
-            workspace_id=principal.workspace_id,
-            principal_id=principal.principal_id,
-            evaluation=evaluation,
-            query_set_id=set_id,
-            requested_at=clock.now(),
-            config=HoldoutConfig().model_dump(mode="json"),
-            limit=10,
-            gate_policy_id=evaluation.gate_policy_id,
-            exploratory=False,
-            baseline_multipliers=[1.0] * 6,
-            candidate_multipliers=[1.0] * 6,
-        ).pk
+        usual = {
+            "workspace_id": principal.workspace_id,
+            "principal_id": principal.principal_id,
+            "evaluation": evaluation,
+            "query_set_id": set_id,
+            "requested_at": clock.now(),
+            "config": HoldoutConfig().model_dump(mode="json"),
+            "limit": 10,
+            "gate_policy_id": evaluation.gate_policy_id,
+            "exploratory": False,
+            "baseline_multipliers": [1.0] * 6,
+            "candidate_multipliers": [1.0] * 6,
+        }
+        return Holdout.objects.create(**usual | fields).pk
 
 
 def judged_collection(principal: PrincipalIdentity, **sizes: Any) -> Collection:

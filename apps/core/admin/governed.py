@@ -240,6 +240,7 @@ class GovernedAction(View):
             "object": self.obj,
             "title": self.heading(self.obj),
             "crumbs": self.crumbs(),
+            "media": self.model_admin.media,
             "in_page": True,
         }
 

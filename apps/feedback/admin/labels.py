@@ -22,7 +22,7 @@ def label_marks(trace: Trace) -> dict[str, Any]:
     """By source id: the label of its row among the results, where one is in force."""
     if trace.retrieval_receipt_id is None:
         return {}
-    labels = folded_labels_of(principal_id=trace.principal_id, receipt_id=trace.retrieval_receipt_id)
+    labels = folded_labels_of(principal_id=trace.principal_id, receipt_ids=[trace.retrieval_receipt_id])
     if not len(labels):
         return {}
     said = _by_node(labels)

@@ -109,9 +109,9 @@ def folded_labels(
     return _folded(owner, until, None if receipt_ids is None else list(receipt_ids), surface)
 
 
-def folded_labels_of(*, principal_id: UUID, receipt_id: UUID) -> FoldedLabels:
-    """The labels in force on one receipt, as the session sees them: for staff, who see those of many principals."""
-    return _folded(principal_id, None, [receipt_id], None)
+def folded_labels_of(*, principal_id: UUID, receipt_ids: Sequence[UUID]) -> FoldedLabels:
+    """The labels in force on receipts of a principal, as the session sees them: for staff, who see those of many."""
+    return _folded(principal_id, None, list(receipt_ids), None)
 
 
 def _folded(

@@ -15,10 +15,9 @@ BULK = OwnerPolicy(shared=True)
 """Rows without a workspace, read in bulk by their owner; staff never see them."""
 
 LIVE = "n.archived_at IS NULL AND n.superseded_at IS NULL"
-STANDING = (
-    f"{LIVE} AND (n.pinned OR (n.kind = 'episodic' AND n.asserted_by = 2 AND n.durability > 0 "
-    "AND n.subkind IN ('preference', 'decision', 'pattern')))"
-)
+INSTRUCTS = "n.kind = 'episodic' AND n.durability > 0 AND n.subkind IN ('preference', 'decision', 'pattern')"
+"""SQL on the alias n: a claim that instructs beyond one conversation, whoever said it."""
+STANDING = f"{LIVE} AND (n.pinned OR ({INSTRUCTS} AND n.asserted_by = 2))"
 """SQL on the alias n: what is pinned, and what a person said that holds beyond one conversation. An inference that
 is not pinned never stands. Its index is `graph_node_standing`."""
 STANDING_PLACE = (

@@ -17,6 +17,7 @@ from apps.learning.admin.words import (
     page_url,
 )
 from apps.learning.models import EvaluatedQuery, Evaluation, EvaluationResult
+from apps.learning.schemas import RequestToLabel
 from apps.learning.scorer import FEATURES
 
 Report = Mapping[str, Any]
@@ -31,10 +32,10 @@ SORTS: dict[str, tuple[str, str]] = {
 }
 
 
-def decision_sentence(report: Report) -> str:
+def decision_sentence(report: Report, requests: Sequence[Mapping[str, Any]] = ()) -> str:
     """The decision with the numbers that made it."""
     if report["decision"] == "insufficient_data":
-        return insufficient_sentence(report)
+        return insufficient_sentence(report, requests)
     config, n = report["config"], report["coverage"]["validation_queries"]
     gain, (low, high) = report["validation_ndcg_gain"], report["validation_gain_interval"]
     numbers = f"NDCG@{config['ndcg_k']} {ui.signed(gain)} [{ui.score(low, 3)}, {ui.score(high, 3)}] n {n}"
@@ -55,30 +56,47 @@ def why_not(report: Report) -> list[str]:
     return found
 
 
-def insufficient_sentence(report: Report) -> str:
+def insufficient_sentence(report: Report, requests: Sequence[Mapping[str, Any]]) -> str:
     """`14 of 20 groups`, and the shortest way to 20."""
-    coverage, config, plan = report["coverage"], report["config"], report["label_plan"]
+    coverage, config = report["coverage"], report["config"]
     sides = [
         ("validation", coverage["validation_queries"], config["min_validation_queries"]),
         ("training", coverage["training_queries"], config["min_training_queries"]),
     ]
     have = " and ".join(f"{have} of {need} {side} groups" for side, have, need in sides)
-    lacking = plan["validation_queries_lacking"] + plan["training_queries_lacking"]
-    return f"Not enough labels: {have}. {shortest_way(plan, lacking)}"
+    return f"Not enough labels: {have}. {shortest_way(report, requests)}"
 
 
-def shortest_way(plan: Mapping[str, Any], lacking: int) -> str:
-    """What to do to get what lacks: label searches that are there, or search more first."""
-    useful = {(one["split"], one["group_id"]) for one in plan["requests"]}
-    short = 0
-    for side in ("train", "validation"):
-        name = "training" if side == "train" else side
-        here = sum(split == side for split, _ in useful)
-        short += max(0, plan[f"{name}_queries_lacking"] - here)
-    ways = f"Label a relevant and a not relevant result of {lacking} more queries"
-    if short:
-        return f"{ways}; {lacking - short} of them are listed below, {short} have still to be searched."
-    return f"{ways}: they are listed below."
+def shortest_way(report: Report, requests: Sequence[Mapping[str, Any]]) -> str:
+    """What to do to get what lacks: label searches that are there, and search more where these are too few.
+
+    `requests` are those that could be labelled, each with its side and group.
+    """
+    plan = report["label_plan"]
+    lacking = {"train": plan["training_queries_lacking"], "validation": plan["validation_queries_lacking"]}
+    total = sum(lacking.values())
+    groups = {(one["split"], one["group_id"]) for one in requests}
+    there = sum(min(need, sum(split == side for split, _ in groups)) for side, need in lacking.items())
+    way = (
+        f"{total} more {'query needs' if total == 1 else 'queries need'} a relevant and a not relevant result"
+    )
+    if there == total:
+        return f"{way}: label those that are listed below."
+    if not there:
+        return f"{way}: search and judge new ones, nothing that is there is of use."
+    return f"{way}: {there} are listed below, {total - there} have still to be searched."
+
+
+def to_label(report: Report, unjudged: Sequence[RequestToLabel]) -> list[dict[str, Any]]:
+    """Requests that would add most: of the sides that lack groups first, those that were begun before new ones."""
+    plan = report["label_plan"]
+    lacks = {
+        "train": plan["training_queries_lacking"] > 0,
+        "validation": plan["validation_queries_lacking"] > 0,
+    }
+    known = {one["request_id"] for one in plan["requests"]}
+    new = [one.model_dump() for one in unjudged if one.request_id not in known]
+    return sorted([*plan["requests"], *new], key=lambda one: not lacks[one["split"]])
 
 
 def gain_plot(report: Report) -> ui.IntervalPlot:
@@ -165,12 +183,11 @@ def _gone(number: int) -> SafeString:
     return format_html("{}{}", ui.formats.MINUS, ui.count(number))
 
 
-def label_next(evaluation: Evaluation, report: Report) -> Any:
+def label_next(evaluation: Evaluation, requests: Sequence[Mapping[str, Any]]) -> Any:
     """Searches whose labels would add most, and the way to the desk."""
-    plan = report["label_plan"]
-    if not plan["requests"]:
-        why = "Every search of this scope set has a relevant and a not relevant result judged."
-        return ui.EmptyState("Nothing to label.", why, desk_link(evaluation), level=3)
+    if not requests:
+        why = "Every query that was searched of late has a relevant and a not relevant result judged."
+        return ui.EmptyState("Nothing to label.", why, level=3)
     rows = [
         ui.Record(
             [
@@ -180,7 +197,7 @@ def label_next(evaluation: Evaluation, report: Report) -> Any:
                 ui.short_hash(one["group_id"], "group id", copy=False),
             ]
         )
-        for one in plan["requests"][:TO_LABEL_SHOWN]
+        for one in requests[:TO_LABEL_SHOWN]
     ]
     columns = [
         ui.Column("receipt"),
@@ -189,7 +206,7 @@ def label_next(evaluation: Evaluation, report: Report) -> Any:
         ui.Column("query group", later=True),
     ]
     table = ui.Records("What to label next, the most useful first", columns, rows)
-    rest = len(plan["requests"]) - len(rows)
+    rest = len(requests) - len(rows)
     words = f"and {rest} more" if rest else ""
     return format_html(
         '{}<p class="gv-row-of gv-after"><span class="gv-subtle">{}</span>{}</p>',
@@ -253,3 +270,8 @@ def receipts(ids: Sequence[Any]) -> SafeString:
 def limitations(report: Report) -> SafeString:
     items = format_html_join("", "<li>{}</li>", ((line,) for line in report["limitations"]))
     return format_html('<ul class="gv-list">{}</ul>', items)
+
+
+def narrow(part: ui.Part) -> SafeString:
+    """A table of few numbers, so that the eye finds the line."""
+    return format_html('<div class="lr-narrow">{}</div>', part)

@@ -19,8 +19,18 @@ from apps.learning.admin.fragments import fragment, seen_object
 from apps.learning.admin.regression import framed, further, page_after
 from apps.learning.admin.run_actions import CancelRun, HoldOut, NewEvaluation, RunAgain
 from apps.learning.admin.subnav import subnav
-from apps.learning.admin.words import decision_mark, linked, page_url, scopes_in_words, status_mark, whose
+from apps.learning.admin.words import (
+    decided,
+    decision_mark,
+    gain_words,
+    linked,
+    page_url,
+    scopes_in_words,
+    status_mark,
+    whose,
+)
 from apps.learning.models import EvaluatedQuery, Evaluation, EvaluationResult, Holdout
+from apps.learning.selectors.unjudged import unjudged_requests
 
 SHOWN = ("evaluation_id", "decision", "ndcg_gain", "interval_low", "interval_high", "validation_groups")
 DECISION = runs.decision_filter(
@@ -58,9 +68,8 @@ class EvaluationAdmin(ModelAdmin):
     def gain(self, obj: Any) -> SafeString:
         found = obj.seen
         if found is None:
-            words = ui.nothing("no result")
-        else:
-            words = ui.gain(found.ndcg_gain, found.interval_low, found.interval_high, found.validation_groups)
+            return format_html('<span class="gv-main gv-subtle">– {}</span>', "no result")
+        words = gain_words(found.ndcg_gain, found.interval_low, found.interval_high, found.validation_groups)
         return format_html('<span class="gv-main">{}</span>', words)
 
     @admin.display(description="decision")
@@ -109,10 +118,10 @@ class EvaluationAdmin(ModelAdmin):
         if result is None:
             return context
         report = json.loads(result.summary)
-        context["decision"] = format_html(
-            "{} {}", decision_mark(result.decision), parts.decision_sentence(report)
-        )
-        context["sections"] = self.sections(obj, result, report)
+        used = EvaluatedQuery.objects.filter(evaluation_id=obj.pk).values_list("group_id", flat=True)
+        requests = parts.to_label(report, unjudged_requests(obj, used_groups=set(used)))
+        context["decision"] = decided(result.decision, parts.decision_sentence(report, requests))
+        context["sections"] = self.sections(obj, result, report, requests)
         context["details"] += [
             SimpleNamespace(title="What it does not say", content=parts.limitations(report)),
             SimpleNamespace(title="Report without its long lists", content=ui.JsonTree(report, "evaluation")),
@@ -144,12 +153,18 @@ class EvaluationAdmin(ModelAdmin):
         return ui.Facts(facts, first=True)
 
     def sections(
-        self, obj: Evaluation, result: EvaluationResult, report: dict[str, Any]
+        self,
+        obj: Evaluation,
+        result: EvaluationResult,
+        report: dict[str, Any],
+        requests: list[dict[str, Any]],
     ) -> list[SimpleNamespace]:
         card = '<div class="gv-card">{}</div>'
         lacks = result.decision == "insufficient_data"
-        label = _section("What to label next", "label", parts.label_next(obj, report))
-        found = [_section("From judgments to query groups", "coverage", parts.waterfall(report))]
+        label = _section("What to label next", "label", parts.label_next(obj, requests))
+        found = [
+            _section("From judgments to query groups", "coverage", parts.narrow(parts.waterfall(report)))
+        ]
         if lacks:
             found.insert(0, label)
         else:
@@ -222,8 +237,8 @@ def holdouts_of(evaluation: Evaluation) -> Any:
         link = linked("learning_holdout_change", one.pk, "holdout id")
         rows.append(ui.Record([link, gain, state, runs.asked(one)]))
     columns = [
-        ui.Column("holdout"),
-        ui.Column("gain", "main"),
+        ui.Column("holdout", "main"),
+        ui.Column("gain"),
         ui.Column("decision"),
         ui.Column("asked", later=True),
     ]

@@ -196,4 +196,5 @@ def _pairs(row: dict[str, Any]) -> SafeString:
     both = list(zip(row["baselines"], row["candidates"], strict=True))
     shown = ((linked_receipt(before), linked_receipt(after)) for before, after in both[:PAIRS_SHOWN])
     more = f" +{len(both) - PAIRS_SHOWN}" if len(both) > PAIRS_SHOWN else ""
-    return format_html("{}{}", format_html_join("; ", "{} → {}", shown), more)
+    pairs = format_html_join(" ", '<span class="gv-id">{} → {}</span>', shown)
+    return format_html("{}{}", pairs, more)

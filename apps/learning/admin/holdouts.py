@@ -15,13 +15,15 @@ from apps.core.admin import ModelAdmin
 from apps.core.admin.changelist import KeysetChangeList
 from apps.learning.admin import holdout_parts as parts
 from apps.learning.admin import run_parts as runs
-from apps.learning.admin.evaluation_parts import limitations
+from apps.learning.admin.evaluation_parts import limitations, narrow
 from apps.learning.admin.fragments import fragment, seen_object
 from apps.learning.admin.regression import framed, further, page_after
 from apps.learning.admin.run_actions import CancelRun, MakeProfile
 from apps.learning.admin.subnav import subnav
 from apps.learning.admin.words import (
+    decided,
     decision_mark,
+    gain_words,
     linked,
     linked_profile,
     page_url,
@@ -72,9 +74,8 @@ class HoldoutAdmin(ModelAdmin):
     def gain(self, obj: Any) -> SafeString:
         found = obj.seen
         if found is None:
-            words = ui.nothing("no result")
-        else:
-            words = ui.gain(found.ndcg_gain, found.interval_low, found.interval_high, found.query_groups)
+            return format_html('<span class="gv-main gv-subtle">– {}</span>', "no result")
+        words = gain_words(found.ndcg_gain, found.interval_low, found.interval_high, found.query_groups)
         return format_html('<span class="gv-main">{}</span>', words)
 
     @admin.display(description="decision")
@@ -126,9 +127,7 @@ class HoldoutAdmin(ModelAdmin):
         if result is None:
             return context
         report = json.loads(result.summary)
-        context["decision"] = format_html(
-            "{} {}", decision_mark(result.decision), parts.decision_sentence(report)
-        )
+        context["decision"] = decided(result.decision, parts.decision_sentence(report))
         context["sections"] = self.sections(obj, report)
         context["details"] += [
             SimpleNamespace(title="What it does not say", content=limitations(report)),
@@ -175,7 +174,7 @@ class HoldoutAdmin(ModelAdmin):
         found = [_section("Gain", "gain", gain, "dashed: the least that is asked for")]
         if (failed := parts.failed_gates(report)) is not None:
             found.insert(0, _section("Gates that do not hold", "gates", failed))
-        found.append(_section("Both arms", "arms", parts.arms(report)))
+        found.append(_section("Both arms", "arms", narrow(parts.arms(report))))
         if (protected := parts.slices(report)) is not None:
             found.append(_section("Protected slices", "slices", protected))
         groups = list(parts.groups_of(obj)[: parts.GROUPS_SHOWN])

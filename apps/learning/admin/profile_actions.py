@@ -127,10 +127,8 @@ def of_what(standing: Standing) -> str:
     return f"searches of {who} in {scopes_in_words(standing.profile.scopes)}"
 
 
-def move_table(now: UUID | None, then: UUID | None) -> ui.Records:
-    columns = [ui.Column("pointer", "main"), ui.Column("now"), ui.Column("after")]
-    row = ui.Record(["ranked with", short(now), short(then)])
-    return ui.Records("The pointer", columns, [row])
+def move_facts(now: UUID | None, then: UUID | None) -> ui.Facts:
+    return ui.Facts([ui.Fact("ranked with now", short(now)), ui.Fact("after", short(then))])
 
 
 def effect(profile: RankingProfile, to: UUID | None) -> tuple[str, list[Any]]:
@@ -162,7 +160,7 @@ class Activation(PointerAction):
         summary = f"{self.verb} {short(profile.pk)} for {of_what(standing)}: {rate}."
         gate = standing.gate.document
         plot = evidence_plot(profile, (gate.evaluation.min_ndcg_gain, gate.holdout.min_ndcg_gain))
-        parts = [move_table(standing.active, profile.pk), plot, *orders]
+        parts = [move_facts(standing.active, profile.pk), plot, *orders]
         return Preview(summary, self.confirm, state_of(standing), parts)
 
     @property
@@ -312,7 +310,7 @@ class WithdrawProposal(OnProposal):
 
 
 class Deactivate(PointerAction):
-    name, path, label, kind = "deactivate", "<uuid:object_id>/deactivate/", "Deactivate…", "danger"
+    name, path, label, kind = "deactivate", "<uuid:object_id>/deactivate/", "Deactivate…", "danger-link"
     title = "Return to base scoring"
 
     @classmethod
@@ -326,7 +324,7 @@ class Deactivate(PointerAction):
     def preview_of(self, standing: Standing) -> Preview:
         rate, orders = effect(standing.profile, None)
         summary = f"Returns {of_what(standing)} to base scoring: {rate}."
-        parts = [move_table(standing.active, None), *orders]
+        parts = [move_facts(standing.active, None), *orders]
         return Preview(summary, f"Deactivate {short(standing.profile.pk)}", state_of(standing), parts)
 
     def command(self, standing: Standing, data: dict[str, Any]) -> Done:
@@ -347,7 +345,7 @@ class RollBackForm(CommandForm):
 class RollBack(PointerAction):
     """Back to a state that was active on this pointer before, or to base; nothing else is offered."""
 
-    name, path, label, kind = "rollback", "<uuid:object_id>/rollback/", "Roll back to…", "danger"
+    name, path, label, kind = "rollback", "<uuid:object_id>/rollback/", "Roll back to…", "danger-link"
     title = "Roll back"
 
     @classmethod

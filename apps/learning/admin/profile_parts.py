@@ -113,7 +113,7 @@ def _interval(name: str, kept: dict[str, Any], counted: str, minimum: float) -> 
     return ui.Interval(name, kept.get("ndcg_gain"), low, high, kept.get(counted), minimum)
 
 
-def evidence_pair(profile: RankingProfile) -> ui.SideBySide:
+def evidence_pair(profile: RankingProfile) -> ui.Records:
     """What the two say beside their gains, each with the page that it comes from."""
     proposal, holdout = profile.evidence.get("evaluation", {}), profile.evidence.get("holdout", {})
     none = ui.nothing("not measured")
@@ -134,8 +134,12 @@ def evidence_pair(profile: RankingProfile) -> ui.SideBySide:
         ("loss before → after", losses, none),
         ("query groups that regressed", none, ui.share(holdout.get("regression_fraction"))),
     ]
-    differences = [ui.Difference(name, left, right, differs=False) for name, left, right in rows]
-    return ui.SideBySide("proposal (observed)", "holdout (unseen queries)", differences)
+    columns = [
+        ui.Column("evidence", "main"),
+        ui.Column("proposal (observed)", "num"),
+        ui.Column("holdout (unseen queries)", "num"),
+    ]
+    return ui.Records("Proposal and holdout", columns, [ui.Record(row) for row in rows], wide=True)
 
 
 def _evaluation_link(profile: RankingProfile) -> SafeString:
@@ -253,7 +257,7 @@ def drills_of(profile: RankingProfile) -> Any:
         f"{'passed' if drill.passed else 'failed'} {drill.drilled_at:%Y-%m-%d}" for drill in earlier
     )
     rest = format_html('<p class="gv-subtle gv-after">Before: {}</p>', old) if old else ""
-    return format_html("{}{}{}", before, drill_steps(last), rest)
+    return format_html('<div class="gv-stack">{}{}{}</div>', before, drill_steps(last), rest)
 
 
 def drill_steps(drill: RollbackDrill) -> ui.Checklist:

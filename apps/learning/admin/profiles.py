@@ -1,7 +1,7 @@
 """Ranking profiles: may this ranking go live, and what would it do?"""
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
@@ -27,7 +27,16 @@ from apps.learning.admin.profile_actions import (
     RunDrill,
     WithdrawProposal,
 )
-from apps.learning.admin.words import CAUSES, KINDS, linked_profile, person_of, scopes_in_words, short, whose
+from apps.learning.admin.words import (
+    CAUSES,
+    MOVED,
+    gain_words,
+    linked_profile,
+    person_of,
+    scopes_in_words,
+    short,
+    whose,
+)
 from apps.learning.applicability import cause_against
 from apps.learning.models import RankingProfile, Transition
 from apps.learning.selectors.active import scorer_in
@@ -86,6 +95,10 @@ class RankingProfileAdmin(ModelAdmin):
     list_filter = (STATE, PrincipalFilter, ScopeFilter)
     keyset = ("-created_at", "-id")
     page_template = "learning/profile_page.html"
+
+    class Media:
+        css: ClassVar = {"all": ["learning/learning.css"]}
+
     governed = (
         ProposeActivation,
         ActivateAlone,
@@ -128,7 +141,7 @@ class RankingProfileAdmin(ModelAdmin):
     def gain(self, obj: RankingProfile) -> SafeString:
         kept = obj.evidence.get("holdout", {})
         low, high = kept.get("ndcg_gain_interval") or (None, None)
-        return ui.gain(kept.get("ndcg_gain"), low, high, kept.get("query_groups"))
+        return gain_words(kept.get("ndcg_gain"), low, high, kept.get("query_groups"))
 
     @admin.display(description="state")
     def state(self, obj: Any) -> Any:
@@ -171,7 +184,7 @@ class RankingProfileAdmin(ModelAdmin):
         minimums = (gate.evaluation.min_ndcg_gain, gate.holdout.min_ndcg_gain)
         back = RollBack.button_in(self, request, standing)
         evidence = format_html(
-            '<div class="lr-two"><div class="gv-card">{}</div>{}</div>',
+            '<div class="gv-card">{}</div><div class="gv-after">{}</div>',
             parts.evidence_plot(obj, minimums),
             parts.evidence_pair(obj),
         )
@@ -251,7 +264,7 @@ class RankingProfileAdmin(ModelAdmin):
         if not holds(request, obj, GRANT):
             return fragment(self, request, obj, "What would change", self.change_section(request, obj))
         found = preview_for(profile_id=obj.pk)
-        content = format_html("<p>{}.</p>{}", a_day(found), orders_of(found))
+        content = format_html('<div class="gv-stack"><p>{}.</p>{}</div>', a_day(found), orders_of(found))
         return fragment(self, request, obj, "What would change", content)
 
     def reproduces_view(self, request: HttpRequest, object_id: Any) -> HttpResponseBase:
@@ -283,10 +296,10 @@ def since(standing: Standing) -> SafeString:
     if newest is None:
         return format_html("{}", "Since you opened this page the state has changed.")
     return format_html(
-        "Since you opened this page {}: {} by {}.",
-        KINDS[newest.kind],
+        "Since you opened this page {} {} {}.",
+        person_of(newest.actor_user) or parts.actor_of(newest),
+        MOVED[newest.kind],
         linked_profile(newest.resulting_profile_id),
-        parts.actor_of(newest),
     )
 
 

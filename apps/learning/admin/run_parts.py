@@ -100,8 +100,6 @@ def change_of(before: float, after: float) -> Any:
     return format_html("{} → {}", ui.score(before), ui.score(after))
 
 
-def gain_mark(gain: float) -> Any:
-    """A loss is the exception that is marked."""
-    if gain < 0:
-        return ui.Mark("warn", ui.signed(gain, 4), sign="▼")
-    return ui.signed(gain, 4)
+def gain_mark(gain: float) -> SafeString:
+    """A signed gain; a loss is pointed at."""
+    return format_html("{}{}", "▼ " if gain < 0 else "", ui.signed(gain, 4))

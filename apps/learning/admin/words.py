@@ -9,6 +9,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.core import ui
+from apps.core.templatetags.gov import gv_sign
 from apps.core.ui import Tone
 
 DECISIONS: dict[str, tuple[Tone, str]] = {
@@ -100,6 +101,13 @@ KINDS: dict[str, str] = {
     "rollback": "rolled back",
     "expire": "ended by its term",
 }
+# What somebody did to a pointer, before where it is now.
+MOVED: dict[str, str] = {
+    "activate": "activated",
+    "deactivate": "went back to",
+    "rollback": "rolled back to",
+    "expire": "ended its term, and went back to",
+}
 VERDICTS: dict[str, tuple[Tone, str]] = {
     "holds": ("ok", "holds"),
     "regressed": ("bad", "regressed"),
@@ -120,6 +128,12 @@ def decision_mark(decision: str | None, *, exploratory: bool = False) -> Any:
     if not exploratory:
         return mark
     return format_html("{} {}", mark, ui.Mark("warn", "exploratory", sign="◐"))
+
+
+def decided(decision: str, sentence: str) -> SafeString:
+    """A sentence with the sign of its decision before it."""
+    tone, _ = DECISIONS.get(decision, ("plain", ""))
+    return format_html("{} <span>{}</span>", gv_sign(tone), sentence)
 
 
 def status_mark(status: str) -> ui.Mark:
@@ -144,6 +158,13 @@ def state_name(profile_id: UUID | str | None) -> str:
 def linked(route: str, key: UUID | str | None, name: str, *, copy: bool = False) -> SafeString:
     """An id that leads to its page, where there is such a page."""
     return ui.short_id(key, name, href=page_url(route, key), copy=copy)
+
+
+def gain_words(estimate: float | None, low: float | None, high: float | None, n: int | None) -> SafeString:
+    """A gain with its interval as plain words, where it is what a row is called by."""
+    if estimate is None or low is None or high is None:
+        return format_html("{}", "no gain measured")
+    return format_html("{} [{}, {}] n {}", ui.signed(estimate), ui.score(low, 3), ui.score(high, 3), n)
 
 
 def page_url(route: str, *keys: UUID | str | None) -> str:

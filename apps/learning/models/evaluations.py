@@ -21,6 +21,9 @@ class Evaluation(LearningRun):
     """A question: do other multipliers rank better what was judged? `result` is there when it has succeeded."""
 
     surface = models.CharField(max_length=7)
+    source = models.CharField(
+        max_length=8, default="native", help_text="Receipts of the platform, or imported ones."
+    )
     query_groups: Any = models.JSONField(
         default=dict, help_text="Receipt id → the caller's name of its group of paraphrases."
     )
@@ -29,7 +32,7 @@ class Evaluation(LearningRun):
     raw_text: ClassVar[tuple[str, ...]] = ("query_groups",)
     retention: ClassVar[str] = "learning: days of the gate policy"
     erasure: ClassVar[str] = "delete"
-    export_columns: ClassVar[tuple[str, ...]] = (*RUN_EXPORT, "surface")
+    export_columns: ClassVar[tuple[str, ...]] = (*RUN_EXPORT, "surface", "source")
 
     class Meta(LearningRun.Meta):
         abstract = False
@@ -37,6 +40,10 @@ class Evaluation(LearningRun):
             *LearningRun.Meta.constraints,
             models.CheckConstraint(
                 name="learning_evaluation_surface", condition=Q(surface__in=["results", "context"])
+            ),
+            models.CheckConstraint(
+                name="learning_evaluation_source",
+                condition=Q(source="native") | Q(source="imported", exploratory=True),
             ),
         ]
         indexes = [

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from typing import LiteralString
 from uuid import UUID
 
-from django.db import connection
-
-from apps.core.db.cursors import session_cursor
+from apps.core.db.cursors import run
 from apps.core.db.sessions import current_principal
 from apps.learning.applicability import Scorer, first_cause
 from apps.learning.pointer import scope_key_of
@@ -47,8 +45,7 @@ def resolve(scopes: tuple[str, ...] | None, ruling: PolicyInForce) -> Resolved:
 def resolve_key(scope_key: str, ruling: PolicyInForce) -> Resolved:
     """The same for a pointer named by its key."""
     values = {"owner": current_principal().principal_id, "key": scope_key}
-    with connection.wrap_database_errors:
-        found = session_cursor().execute(NEWEST, values, binary=True).fetchone()
+    found = run(NEWEST, values).fetchone()
     if found is None:
         return AT_BASE
     profile_id, multipliers, contract, formula, policy_sha256, expired = found

@@ -44,7 +44,7 @@ def evaluation_of(evaluation_id: UUID) -> Evaluation:
 def evaluation_shown(evaluation_id: UUID, *, full: bool = False) -> dict[str, Any]:
     """One evaluation with the summary of its report, or with all of it."""
     found = evaluation_of(evaluation_id)
-    shown = run_shown(found) | {"evaluation_id": str(found.pk), "surface": found.surface}
+    shown = _head(found)
     result = getattr(found, "result", None)
     if result is None:
         return shown | {"report": None, "report_sha256": None}
@@ -116,14 +116,21 @@ def run_shown(run: LearningRun) -> dict[str, Any]:
     }
 
 
+def _head(found: Evaluation) -> dict[str, Any]:
+    return run_shown(found) | {
+        "evaluation_id": str(found.pk),
+        "surface": found.surface,
+        "source": found.source,
+    }
+
+
 def _report(found: Evaluation) -> str:
     return str(EvaluationResult.objects.values_list("report", flat=True).get(evaluation_id=found.pk))
 
 
 def _listed(row: Evaluation) -> dict[str, Any]:
     result = getattr(row, "result", None)
-    shown = run_shown(row) | {"evaluation_id": str(row.pk), "surface": row.surface}
-    return shown | {
+    return _head(row) | {
         "result": {name: getattr(result, name) for name in LISTED} if result is not None else None
     }
 

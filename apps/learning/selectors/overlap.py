@@ -1,13 +1,13 @@
 """What an evaluation has seen, which a holdout that is to confirm it must not share."""
 
+import json
 from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import connection
 
 from apps.learning.identity import named_group_id, query_group_id
-from apps.learning.models import EvaluatedQuery, JudgedQuery
-from apps.retrieval.models import ReceiptKeeper
+from apps.learning.models import EvaluatedQuery, EvaluationResult, JudgedQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,21 +20,26 @@ class Seen:
 
 
 _IDENTITIES = """
-SELECT DISTINCT r.query_identity FROM learning_evaluated_query q
+SELECT r.query_identity FROM learning_evaluated_query q
 CROSS JOIN LATERAL unnest(q.receipt_ids) AS used (receipt_id)
 JOIN retrieval_receipt r ON r.principal_id = q.principal_id AND r.id = used.receipt_id
-WHERE q.evaluation_id = %s
+WHERE q.evaluation_id = %(evaluation)s
+UNION
+SELECT p.query_identity FROM learning_evaluated_query q
+CROSS JOIN LATERAL unnest(q.receipt_ids) AS used (receipt_id)
+JOIN retrieval_prme_receipt p ON p.principal_id = q.principal_id AND p.request_id = used.receipt_id
+WHERE q.evaluation_id = %(evaluation)s
 """
 
 
 def seen_by(evaluation_id: UUID) -> Seen:
     """In the session of the evaluation's principal."""
-    receipts = ReceiptKeeper.objects.filter(record_id=evaluation_id).values_list("receipt_id", flat=True)
+    report = EvaluationResult.objects.values_list("report", flat=True).get(evaluation_id=evaluation_id)
     groups = EvaluatedQuery.objects.filter(evaluation_id=evaluation_id).values_list("group_id", flat=True)
     with connection.cursor() as cursor:
-        cursor.execute(_IDENTITIES, [evaluation_id])
+        cursor.execute(_IDENTITIES, {"evaluation": evaluation_id})
         identities = frozenset(identity for (identity,) in cursor.fetchall())
-    return Seen(frozenset(map(str, receipts)), frozenset(groups), identities)
+    return Seen(frozenset(json.loads(report)["receipt_checksums"]), frozenset(groups), identities)
 
 
 def shares_queries(query_set_id: UUID, seen: Seen) -> bool:

@@ -1,5 +1,6 @@
 """Pairs of receipts as a holdout compares them: just answered, stored before, or named by a caller."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -12,11 +13,15 @@ from apps.learning.metrics import retrieval_metrics
 from apps.learning.models import EvaluationResult, Holdout, HoldoutPair, JudgedQuery
 from apps.learning.native_arms import arm_of, judged_order, node_order, trial_of
 from apps.learning.pairs import Arm, HoldoutInputs
-from apps.learning.schemas import HoldoutTrial, RankingMultipliers
+from apps.learning.prme_holdout import HoldoutArguments
+from apps.learning.prme_holdout import holdout_inputs as prme_inputs
+from apps.learning.schemas import HoldoutConfig, HoldoutTrial, RankingMultipliers
 from apps.learning.scorer import FEATURES
 from apps.learning.services.arms import AnsweredArm, Answers
 from apps.retrieval.exceptions import CorruptReceipt
+from apps.retrieval.imported import own_receipts, read_row
 from apps.retrieval.models import Receipt
+from apps.retrieval.prme.reading import PrmeReceipt
 from apps.retrieval.receipts.replay import verified
 from apps.retrieval.receipts.schemas import ReceiptDocument
 
@@ -43,6 +48,8 @@ class Collected:
     pairs: tuple[CollectedPair, ...]
     memory_artifact_sha256: str
     resampling: Resampling = "pcg64_multiply_shift"
+    owner: str | None = None
+    input_checksum: str | None = None
 
 
 def collected_from_answers(answers: Answers) -> Collected:
@@ -98,9 +105,12 @@ def collected_from_trials(holdout: Holdout) -> Collected:
 
     Raises UnknownReference, NotReproducible.
     """
-    owner = _owner()
     trials = [HoldoutTrial.model_validate(trial, strict=False) for trial in holdout.trials]
     named = {name: _as_id(name) for trial in trials for name in _names(trial)}
+    imported = _imported([receipt_id for receipt_id in named.values() if receipt_id is not None])
+    if imported:
+        return _collected_from_imported(holdout, trials, imported)
+    owner = _owner()
     documents = _documents(named.values())
     arms = {
         name: arm_of(document, owner=owner, checksum=checksum, order=node_order(document))
@@ -117,21 +127,58 @@ def collected_from_trials(holdout: Holdout) -> Collected:
     return Collected(pairs, holdout.memory_artifact_sha256 or UNSAID_MEMORY)
 
 
+def _imported(request_ids: Sequence[UUID]) -> list[PrmeReceipt]:
+    """Imported receipts of the principal by request id. Raises NotReproducible."""
+    try:
+        return [read_row(row) for row in own_receipts().filter(request_id__in=request_ids)]
+    except CorruptReceipt:
+        raise NotReproducible("an imported receipt does not hold") from None
+
+
+def _collected_from_imported(
+    holdout: Holdout, trials: Sequence[HoldoutTrial], receipts: Sequence[PrmeReceipt]
+) -> Collected:
+    """Pairs that PRME wrote, evaluated as its own holdout would."""
+    owner, memory = receipts[0].document.user_id, holdout.memory_artifact_sha256 or UNSAID_MEMORY
+    arguments = HoldoutArguments(
+        user_id=owner,
+        scopes=None if holdout.scopes is None else tuple(holdout.scopes),
+        proposal_input_checksum=_proposal(holdout),
+        memory_artifact_sha256=memory,
+        baseline_multipliers=multipliers_of(holdout.baseline_multipliers),
+        candidate_multipliers=multipliers_of(holdout.candidate_multipliers),
+        trials=tuple(trials),
+    )
+    config = HoldoutConfig.model_validate_json(json.dumps(holdout.config))
+    inputs = prme_inputs(receipts, arguments, config)
+    pairs = tuple(
+        CollectedPair(trial, inputs.arms[trial.baseline_request_id], inputs.arms[trial.candidate_request_id])
+        for trial in trials
+    )
+    return Collected(pairs, memory, "python_mersenne", owner, inputs.input_checksum)
+
+
 def holdout_inputs(holdout: Holdout, collected: Collected) -> HoldoutInputs:
     """Inputs of `evaluate_holdout`."""
-    evaluation = EvaluationResult.objects.only("input_checksum").get(evaluation_id=holdout.evaluation_id)
     arms = [arm for pair in collected.pairs for arm in (pair.baseline, pair.candidate)]
     return HoldoutInputs(
-        owner=_owner(),
+        owner=collected.owner or _owner(),
         scopes=None if holdout.scopes is None else tuple(holdout.scopes),
         arms={arm.request_id: arm for arm in arms},
         trials=[pair.trial for pair in collected.pairs],
-        proposal_input_checksum=evaluation.input_checksum,
+        proposal_input_checksum=_proposal(holdout),
         memory_artifact_sha256=collected.memory_artifact_sha256,
         baseline_multipliers=multipliers_of(holdout.baseline_multipliers),
         candidate_multipliers=multipliers_of(holdout.candidate_multipliers),
         resampling=collected.resampling,
+        input_checksum=collected.input_checksum,
     )
+
+
+def _proposal(holdout: Holdout) -> str:
+    """Checksum of what the multipliers were fitted to."""
+    result = EvaluationResult.objects.only("input_checksum").get(evaluation_id=holdout.evaluation_id)
+    return str(result.input_checksum)
 
 
 def multipliers_of(values: Sequence[float]) -> RankingMultipliers:
@@ -141,10 +188,13 @@ def multipliers_of(values: Sequence[float]) -> RankingMultipliers:
 
 def pair_rows(holdout: Holdout, collected: Collected, *, k: int) -> list[HoldoutPair]:
     """The rows to be stored, with what each arm reached by itself."""
-    return [_pair_row(holdout, position, pair, k) for position, pair in enumerate(collected.pairs)]
+    native = collected.owner is None
+    return [
+        _pair_row(holdout, position, pair, k, native=native) for position, pair in enumerate(collected.pairs)
+    ]
 
 
-def _pair_row(holdout: Holdout, position: int, pair: CollectedPair, k: int) -> HoldoutPair:
+def _pair_row(holdout: Holdout, position: int, pair: CollectedPair, k: int, *, native: bool) -> HoldoutPair:
     before, after = (
         retrieval_metrics(arm.order, pair.trial.gains, k) for arm in (pair.baseline, pair.candidate)
     )
@@ -159,8 +209,8 @@ def _pair_row(holdout: Holdout, position: int, pair: CollectedPair, k: int) -> H
         slices=list(pair.trial.slices),
         baseline_request_id=pair.baseline.request_id,
         candidate_request_id=pair.candidate.request_id,
-        baseline_receipt_id=_as_id(pair.baseline.request_id),
-        candidate_receipt_id=_as_id(pair.candidate.request_id),
+        baseline_receipt_id=_as_id(pair.baseline.request_id) if native else None,
+        candidate_receipt_id=_as_id(pair.candidate.request_id) if native else None,
         baseline_documents=list(pair.documents[0]),
         candidate_documents=list(pair.documents[1]),
         baseline_recall=before.recall,

@@ -12,7 +12,7 @@ from apps.core.db.sessions import current_principal, principal_session
 from apps.core.ids import uuid7
 from apps.core.schemas import StrictModel
 from apps.feedback.selectors.labels import folded_labels
-from apps.learning.evaluate import evaluate
+from apps.learning.evaluate import EvaluationInputs, evaluate
 from apps.learning.exceptions import LearningInputError, NotReproducible, UnknownEvaluation
 from apps.learning.gate import weaker_evaluation_settings
 from apps.learning.models import Evaluation, EvaluationResult
@@ -23,10 +23,12 @@ from apps.learning.schemas import EvaluationReport, LearningConfig
 from apps.learning.selectors.evaluations import earlier_evaluations
 from apps.learning.services import runs
 from apps.learning.services.watch import Watch
+from apps.learning.stored_prme import stored_prme_inputs
 from apps.retrieval.keeping import keep_receipts
 
 TOOL = "learning.evaluations"
 KEEPER = "learning.evaluation"
+IMPORTED = "imported"
 LONG_LISTS = ("queries", "feedback_ids", "receipt_checksums")
 """What a summary leaves out, because it grows with the data."""
 
@@ -62,11 +64,12 @@ def _asked(evaluation_id: UUID, request: EvaluationRequest) -> Evaluation:
         requested_at=clock.now(),
         scopes=sorted(set(request.scopes)) if request.scopes is not None else None,
         surface=request.surface,
+        source=request.source,
         config=config.model_dump(mode="json"),
         query_groups={str(receipt): name for receipt, name in sorted(request.query_groups.items())},
         gate_policy_id=gate.id,
         weaker_settings=list(weaker),
-        exploratory=bool(weaker),
+        exploratory=bool(weaker) or request.source == IMPORTED,
     )
 
 
@@ -86,8 +89,7 @@ def run_evaluation(*, principal_id: UUID, evaluation_id: UUID) -> dict[str, int]
     def work(evaluation: Evaluation, watch: Watch) -> None:
         watch.phase("loading")
         with principal_session(principal_id):
-            cut = _cut(evaluation)
-            inputs = native_inputs(cut)
+            inputs = _inputs(evaluation)
         watch.phase("fitting")
         report = evaluate(
             inputs,
@@ -109,12 +111,12 @@ def recompute_evaluation(evaluation: Evaluation) -> EvaluationReport:
     on has since been withdrawn, superseded or decided otherwise by its annotator.
     """
     stored = EvaluationResult.objects.get(evaluation_id=evaluation.pk)
-    cut = _cut(evaluation)
-    if corrected_since(folded_labels(until=cut.until)):
+    native = evaluation.source != IMPORTED
+    if native and corrected_since(folded_labels(until=evaluation.requested_at)):
         raise NotReproducible("a label was withdrawn or corrected since")
     try:
         report = evaluate(
-            native_inputs(cut), **_question(evaluation), count_earlier=lambda _: stored.earlier_evaluations
+            _inputs(evaluation), **_question(evaluation), count_earlier=lambda _: stored.earlier_evaluations
         )
     except LearningInputError as refused:
         raise NotReproducible(str(refused)) from None
@@ -123,12 +125,16 @@ def recompute_evaluation(evaluation: Evaluation) -> EvaluationReport:
     return report
 
 
-def _cut(evaluation: Evaluation) -> Cut:
-    return Cut(
-        until=evaluation.requested_at,
-        annotators=gate_of(evaluation.gate_policy_id).document.annotators,
-        max_records=evaluation.config["max_records"],
-        query_groups=evaluation.query_groups,
+def _inputs(evaluation: Evaluation) -> EvaluationInputs:
+    if evaluation.source == IMPORTED:
+        return stored_prme_inputs(query_groups=evaluation.query_groups)
+    return native_inputs(
+        Cut(
+            until=evaluation.requested_at,
+            annotators=gate_of(evaluation.gate_policy_id).document.annotators,
+            max_records=evaluation.config["max_records"],
+            query_groups=evaluation.query_groups,
+        )
     )
 
 
@@ -188,6 +194,8 @@ def _store(evaluation: Evaluation, report: EvaluationReport) -> None:
         checksum=checksum_of(text),
     )
     _store_queries(evaluation, report)
+    if evaluation.source == IMPORTED:  # imported receipts have a term of their own
+        return
     keep_receipts(
         receipt_ids=[UUID(receipt) for receipt in report.receipt_checksums],
         kind=KEEPER,

@@ -9,11 +9,12 @@ from django.utils.safestring import SafeString
 
 from apps.core import clock, ui
 from apps.core.admin import Done, GovernedAction, Preview, ReasonForm, holds
+from apps.core.problems import Problem
 from apps.retrieval.admin import parts
 from apps.retrieval.models import Receipt
 from apps.retrieval.packing import TIERS
 from apps.retrieval.receipts.schemas import CandidateRecord, PackingRecord, ReceiptDocument
-from apps.retrieval.services import reveal_context
+from apps.retrieval.services import context_is_whole, reveal_context
 
 
 class RevealContext(GovernedAction):
@@ -53,9 +54,24 @@ def context_of(model_admin: Any, request: HttpRequest, receipt: Receipt, documen
         ui.Column("rank", "num", later=True),
     ]
     table = ui.Records("Context entries", columns, _entries(document, packing), header=1)
-    url = model_admin.url(RevealContext.name, receipt.pk) if holds(request, receipt, "reveal_text") else ""
-    lock = format_html('<span id="packed">{}</span>', ui.Lock("text closed", url))
-    return format_html("{}{}{}", lock, _facts(document, packing), table)
+    return format_html("{}{}{}", text_lock(model_admin, request, receipt), _facts(document, packing), table)
+
+
+def text_lock(model_admin: Any, request: HttpRequest, receipt: Receipt) -> SafeString:
+    """The packed text, closed; or, to who might be shown it, why nobody can any more."""
+    may = holds(request, receipt, *RevealContext.grants)
+    if may and not _is_whole(receipt):
+        return SafeString('<p class="gv-subtle">Texts changed since; the packed context can\'t be shown.</p>')
+    url = model_admin.url(RevealContext.name, receipt.pk) if may else ""
+    return format_html('<span id="packed">{}</span>', ui.Lock("text closed", url))
+
+
+def _is_whole(receipt: Receipt) -> bool:
+    try:
+        return context_is_whole(receipt_id=receipt.pk)
+    except Problem:
+        # The verdicts over the page say why.
+        return False
 
 
 def _facts(document: ReceiptDocument, packing: PackingRecord) -> ui.Facts:

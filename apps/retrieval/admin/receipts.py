@@ -369,9 +369,12 @@ def _candidate_more(
             ui.Fact("score recorded", ui.score(candidate.score, 10)),
             ui.Fact("replayed", ui.score(replayed, 10)),
             ui.Fact("BM25", ui.score(bm25, absent=absent)),
-            ui.Fact("lexical rank", lexical if lexical is not None else ui.nothing(absent)),
+            ui.Fact("lexical rank", _place(lexical, absent)),
             ui.Fact("cosine", ui.score(cosine, absent=absent)),
-            ui.Fact("semantic rank", semantic if semantic is not None else ui.nothing(absent)),
+            ui.Fact("semantic rank", _place(semantic, absent)),
+            ui.Fact("graph rank", _place(candidate.graph_rank, absent)),
+            ui.Fact("hops", _place(candidate.hops, absent)),
+            ui.Fact("pinned rank", _place(candidate.pinned_rank, absent)),
             ui.Fact("content hash", ui.short_hash(candidate.content_hash, "content hash")),
         ]
     )
@@ -390,6 +393,10 @@ def _candidate_more(
         for name, value, weight, share in added
     ]
     return format_html("{}{}", facts, parts.made_of(columns, cells, steps, f"Rank {rank}"))
+
+
+def _place(value: int | None, absent: str) -> Any:
+    return ui.nothing(absent) if value is None else value
 
 
 def details_of(document: ReceiptDocument) -> list[SimpleNamespace]:

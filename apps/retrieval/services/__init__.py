@@ -1,6 +1,6 @@
 """What retrieval writes: receipts of its own answers, and imported ones; and what staff do to those."""
 
-from .contexts import reveal_context
+from .contexts import context_is_whole, reveal_context
 from .imports import Imported, ImportedReceipt, import_lines
 from .receipts import PreparedReceipt, hash_key, prepare_receipt, save_receipt, store_receipts
 from .staff import examine_imported, reveal_imported
@@ -9,6 +9,7 @@ __all__ = [
     "Imported",
     "ImportedReceipt",
     "PreparedReceipt",
+    "context_is_whole",
     "examine_imported",
     "hash_key",
     "import_lines",
