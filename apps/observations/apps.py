@@ -12,13 +12,14 @@ class ObservationsConfig(AppConfig):
         from apps.observations import retention
         from apps.observations.policy import collection_kind
         from apps.observations.reporting import heartbeat_report, refusal
-        from apps.observations.services import erasure
+        from apps.observations.services import erasure, reviews
         from apps.operations import heartbeats
         from apps.operations.erasure.models import ErasureScope
         from apps.operations.erasure.restore import register_replay
 
         register_kind(collection_kind())
         retention.register()
+        reviews.register()
         heartbeats.register_report("observations", heartbeat_report)
         register_refusal(refusal)
         register_replay(ErasureScope.JOURNAL.value, erasure.replay)
