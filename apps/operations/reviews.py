@@ -62,6 +62,11 @@ def register_subject(subject: Subject) -> None:
     _subjects[subject.name] = subject
 
 
+def subjects() -> list[str]:
+    """Names of what is reviewed."""
+    return sorted(_subjects)
+
+
 def register_inputs(subject: str, name: str, inputs: Inputs) -> None:
     """Have `inputs(workspace_id)`, read in the reviewer's session, frozen with each decision under the name."""
     _inputs[subject, name] = inputs
