@@ -104,6 +104,9 @@ def test_a_running_process_closes_its_journal_at_its_next_heartbeat(on: World, o
     assert not known.standing(on.principal).journal.gate_open
     answer = api.get("/v1/observations")
     assert (answer.status_code, code_of(answer)) == (503, "journal_closed")
+    told = {"observation_id": str(UUID(int=1)), "hit_id": str(UUID(int=2)), "helpful": True}
+    said = api.post("/v1/observation-feedback", told).json()
+    assert said == {"recorded": False, "reason": "observation_unavailable"}
     assert "identity_changed" in status.read().reasons
 
 

@@ -10,6 +10,7 @@ from apps.core import clock
 from apps.core.db.sessions import maintenance_session, staff_session
 from apps.core.problems import Forbidden, InvalidRequest
 from apps.observations.policy import KIND
+from apps.observations.services import reviews as journal_reviews
 from apps.observations.services.enrolments import enrol
 from apps.observations.services.reviews import SUBJECT, start_of
 from apps.operations import reviews, tasks
@@ -204,3 +205,37 @@ def test_a_shortening_that_is_none_any_more_is_not_approved(
     journal.set_policy(owner_connection, on.workspace.pk, text_days=20)
     with staff_session(other), pytest.raises(InvalidRequest):
         reviews.approve(review_id=row.pk, reason=WHY)
+
+
+def test_reviews_go_after_1826_days_but_the_newest_stays(on: World, owner_connection, reviewer) -> None:
+    keys = [decide(on, reviewer).pk for _ in range(3)]
+    owner_connection.execute("ALTER TABLE operations_retentionreview DISABLE TRIGGER USER")
+    for key, days in zip(keys, (1900, 1827, 1825), strict=True):
+        owner_connection.execute(
+            "UPDATE operations_retentionreview SET made_at = now() - make_interval(hours => %s) WHERE id = %s",
+            [days * 24, key],
+        )
+    owner_connection.execute("ALTER TABLE operations_retentionreview ENABLE TRIGGER USER")
+    assert [prune(), prune()] == [2, 0]
+    owner_connection.execute("ALTER TABLE operations_retentionreview DISABLE TRIGGER USER")
+    owner_connection.execute("UPDATE operations_retentionreview SET made_at = now() - interval '44000 hours'")
+    owner_connection.execute("ALTER TABLE operations_retentionreview ENABLE TRIGGER USER")
+    assert prune() == 0
+
+
+def prune() -> int:
+    with maintenance_session(), connection.cursor() as cursor:
+        cursor.execute("SELECT operations_prune_reviews(100, now())")
+        return int(cursor.fetchone()[0])
+
+
+def test_a_row_held_by_another_transaction_is_shortened_all_the_same(
+    on: World, owner_connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch skips it; the job looks again until nothing lives longer."""
+    key = record(owner_connection, on.principal, ago=31 * DAY)
+    owner_connection.execute("BEGIN")
+    owner_connection.execute("SELECT 1 FROM observations_observation WHERE id = %s FOR UPDATE", [key])
+    monkeypatch.setattr(journal_reviews.time, "sleep", lambda seconds: owner_connection.execute("COMMIT"))
+    journal_reviews.carry_out(on.workspace.pk, {"record_hours": 720})
+    assert seen(on.principal, "observations_observation") == 0
