@@ -8,6 +8,7 @@ from .enrolments import Enrolment, KillSwitch
 from .erasures import JournalErasure
 from .exports import ExportRecord
 from .observations import Observation, ObservationFeedback, ObservationText
+from .staff import StaffObservation
 from .state import MaintenanceState
 from .visible import VisibleObservation
 
@@ -20,5 +21,6 @@ __all__ = [
     "Observation",
     "ObservationFeedback",
     "ObservationText",
+    "StaffObservation",
     "VisibleObservation",
 ]

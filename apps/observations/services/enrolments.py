@@ -15,7 +15,9 @@ from apps.core.reasons import check_reason
 from apps.observations.exceptions import AlreadyEnrolled, KillSwitchThrown
 from apps.observations.fences import fence
 from apps.observations.models import Enrolment, KillSwitch
+from apps.observations.services.reviews import SUBJECT
 from apps.observations.standing import known
+from apps.operations import reviews
 
 CODE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 GRANT = "operate_collection"
@@ -25,7 +27,7 @@ def enrol(*, principal_id: UUID, purpose: str, consent_version: str, reason: str
     """Put a principal on the allow-list, in the staff session of a holder of `operate_collection`.
 
     `purpose` and `consent_version` are codes that every record repeats. Raises NotFound, Forbidden, AlreadyEnrolled,
-    InvalidRequest.
+    InvalidRequest, ReviewOverdue.
     """
     staff = current_staff()
     check_reason(reason)
@@ -36,6 +38,7 @@ def enrol(*, principal_id: UUID, purpose: str, consent_version: str, reason: str
     if workspace_id is None:
         raise NotFound(code="unknown_principal")
     _require_grant(workspace_id)
+    reviews.require_reviewed(SUBJECT, workspace_id)
     try:
         with transaction.atomic():
             row = Enrolment.objects.create(
