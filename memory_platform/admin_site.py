@@ -114,7 +114,9 @@ GROUPS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             _entry("Profiles", "tune", "learning_rankingprofile_changelist", "p"),
             _entry("Evaluations", "monitoring", "learning_evaluation_changelist", "e"),
             _entry("Labelling desk", "fact_check", "learning_labelling_desk"),
-            _entry("Observations", "visibility", "observations_observation_changelist", "o"),
+            _entry("Observations", "visibility", "observations_staffobservation_changelist", "o"),
+            _entry("Enrolments", "how_to_reg", "observations_enrolment_changelist"),
+            _entry("Kill switch", "emergency_home", "observations_killswitch_changelist"),
         ),
     ),
     (

@@ -4,7 +4,7 @@ Web, worker and beat call `refuse_unsafe_database` before they serve; `manage.py
 the same as system checks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
@@ -15,6 +15,17 @@ from memory_platform.environment import environment
 
 class UnsafeDatabase(RuntimeError):
     """The database or the login gives more than declared; the message names each difference."""
+
+
+Refusal = Callable[[], str | None]
+
+_refusals: list[Refusal] = []
+
+
+def register_refusal(refusal: Refusal) -> None:
+    """Have `refusal()` asked before a process serves: why it must not, with what to do, or None."""
+    if refusal not in _refusals:
+        _refusals.append(refusal)
 
 
 @register(Tags.database)
@@ -34,7 +45,10 @@ def _message(difference: Difference) -> CheckMessage:
 
 
 def refuse_unsafe_database() -> None:
-    """Raises UnsafeDatabase when any difference loosens something. Called before a process serves."""
+    """Raises UnsafeDatabase when any difference loosens something or an app refuses. Called before a process serves."""
     found = [str(difference) for difference in differences() if difference.loosens]
     if found:
         raise UnsafeDatabase("the database is not as declared:\n  " + "\n  ".join(found))
+    for refusal in _refusals:
+        if why := refusal():
+            raise UnsafeDatabase(why)

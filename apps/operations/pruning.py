@@ -25,6 +25,7 @@ PRUNED = (
     "leases",
     "holds",
     "certificates",
+    "reviews",
     "staff_sessions",
 )
 

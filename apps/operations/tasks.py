@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from apps.core import audit
 from apps.core.db.sessions import maintenance_session
-from apps.operations import alarms, expiry, pruning
+from apps.operations import alarms, expiry, pruning, reviews
 from apps.operations import watch as watching
 from apps.operations.alarms.delivery import deliver_due
 from apps.operations.erasure import tasks as erasure_tasks
@@ -68,3 +68,26 @@ def verify_audit() -> dict[str, int]:
 def prune() -> dict[str, int]:
     """Delete what operations have kept for their full term. A kind that fails leaves the others done."""
     return expiry.drain_group(pruning.GROUP)
+
+
+@task(
+    name="operations.review_due_dates",
+    schedule=daily("04:10"),
+    lease=timedelta(minutes=45),
+    soft_limit=timedelta(minutes=40),
+    misfire="run_once",
+)
+def review_due_dates() -> dict[str, int]:
+    """Alarm on overdue retention reviews, and carry out approved shortenings that are not."""
+    return {"overdue": reviews.check_due(), "carried_out": reviews.carry_out()}
+
+
+@task(
+    name="operations.carry_out_reviews",
+    lease=timedelta(minutes=45),
+    soft_limit=timedelta(minutes=40),
+    misfire="run_once",
+)
+def carry_out_reviews() -> dict[str, int]:
+    """Move the deadlines of old rows for every approved shortening."""
+    return {"carried_out": reviews.carry_out()}

@@ -8,7 +8,7 @@ from django.urls import reverse
 from apps.core.db.sessions import staff_session
 
 GALLERY = "/admin/gallery/"
-STANDING = ["/admin/", GALLERY, "/admin/password_change/"]
+STANDING = ["/admin/", GALLERY, "/admin/password_change/", "/admin/desk/labels/"]
 
 
 def lists() -> list[str]:

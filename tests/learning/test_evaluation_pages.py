@@ -107,7 +107,6 @@ def test_too_few_labels_say_how_many_and_what_to_label(scene: Scene) -> None:
     assert "34 more queries need a relevant and a not relevant result" in text
     assert "What to label next" in text
     assert text.index("What to label next") < text.index("From judgments")
-    assert "Open desk with these" not in text  # the desk is no part of this installation
 
 
 def test_the_shortest_way_names_what_has_still_to_be_searched() -> None:
@@ -126,6 +125,11 @@ def test_searches_that_nobody_judged_are_what_to_label_next(scene: Scene) -> Non
     few = collection.evaluate(scene.me)
     receipt = answer["retrieval_receipt_id"]
     assert f"{receipt[:4]}…{receipt[-7:]} nothing is judged yet" in scene.page(key=few)
+    assert "Open desk with these" not in scene.page(key=few)
+    curator = scene.client("view_traces", "curate", "reveal_text")
+    html = curator.get(scene.url(key=few)).content.decode()
+    assert f'href="/admin/desk/labels/?evaluation={few}"' in html
+    assert curator.get(f"/admin/desk/labels/?evaluation={few}").status_code == 200
     assert "1 are listed below, 33 have still to be searched" in scene.page(key=few)
     collection.judge_all(scene.made, [answer], scene.made.unseen[:1])
     assert receipt[-7:] not in scene.page(key=few)

@@ -150,7 +150,7 @@ def test_keys_cannot_cross_owners(world: World, other, owner_connection) -> None
         {"corpus": "public"},
         {"hits": tuple(uuid7() for _ in range(101))},
     ],
-    ids=str,
+    ids=lambda more: ",".join(more),
 )
 def test_what_the_checks_refuse(world: World, owner_connection, more) -> None:
     with pytest.raises((errors.CheckViolation, errors.ForeignKeyViolation)):

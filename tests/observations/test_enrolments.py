@@ -89,7 +89,8 @@ def test_versions_take_effect_at_once_and_out_of_bounds_are_refused(on: World, o
 
 
 def test_heartbeats_say_what_the_process_knows(on: World, settings) -> None:
-    assert heartbeat_report() == {"ceiling": "platform-text", "killed": False, "workspaces": {}}
+    ceiling = {"ceiling": "platform-text", "killed": False, "gate_open": True}
+    assert heartbeat_report() == {**ceiling, "workspaces": {}}
     known.standing(on.principal)
     report = heartbeat_report()
     assert report["workspaces"] == {str(on.workspace.pk): {"mode": "platform-text", "generation": 1}}

@@ -183,8 +183,8 @@ def _gone(number: int) -> SafeString:
     return format_html("{}{}", ui.formats.MINUS, ui.count(number))
 
 
-def label_next(evaluation: Evaluation, requests: Sequence[Mapping[str, Any]]) -> Any:
-    """Searches whose labels would add most, and the way to the desk."""
+def label_next(evaluation: Evaluation, requests: Sequence[Mapping[str, Any]], *, may_label: bool) -> Any:
+    """Searches whose labels would add most, and the way to the desk for who may sit there."""
     if not requests:
         why = "Every query that was searched of late has a relevant and a not relevant result judged."
         return ui.EmptyState("Nothing to label.", why, level=3)
@@ -212,7 +212,7 @@ def label_next(evaluation: Evaluation, requests: Sequence[Mapping[str, Any]]) ->
         '{}<p class="gv-row-of gv-after"><span class="gv-subtle">{}</span>{}</p>',
         table,
         words,
-        desk_link(evaluation),
+        desk_link(evaluation) if may_label else "",
     )
 
 

@@ -11,7 +11,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.core import ui
-from apps.core.admin import ModelAdmin
+from apps.core.admin import ModelAdmin, holds
 from apps.core.admin.changelist import KeysetChangeList
 from apps.learning.admin import evaluation_parts as parts
 from apps.learning.admin import run_parts as runs
@@ -29,6 +29,7 @@ from apps.learning.admin.words import (
     status_mark,
     whose,
 )
+from apps.learning.desk.views import NEEDED
 from apps.learning.models import EvaluatedQuery, Evaluation, EvaluationResult, Holdout
 from apps.learning.selectors.unjudged import unjudged_requests
 
@@ -119,9 +120,12 @@ class EvaluationAdmin(ModelAdmin):
             return context
         report = json.loads(result.summary)
         used = EvaluatedQuery.objects.filter(evaluation_id=obj.pk).values_list("group_id", flat=True)
+        may_label = all(holds(request, obj, grant) for grant in NEEDED)
         requests = parts.to_label(report, unjudged_requests(obj, used_groups=set(used)))
         context["decision"] = decided(result.decision, parts.decision_sentence(report, requests))
-        context["sections"] = self.sections(obj, result, report, requests)
+        context["sections"] = self.sections(
+            obj, result, report, parts.label_next(obj, requests, may_label=may_label)
+        )
         context["details"] += [
             SimpleNamespace(title="What it does not say", content=parts.limitations(report)),
             SimpleNamespace(title="Report without its long lists", content=ui.JsonTree(report, "evaluation")),
@@ -157,11 +161,11 @@ class EvaluationAdmin(ModelAdmin):
         obj: Evaluation,
         result: EvaluationResult,
         report: dict[str, Any],
-        requests: list[dict[str, Any]],
+        label_next: Any,
     ) -> list[SimpleNamespace]:
         card = '<div class="gv-card">{}</div>'
         lacks = result.decision == "insufficient_data"
-        label = _section("What to label next", "label", parts.label_next(obj, requests))
+        label = _section("What to label next", "label", label_next)
         found = [
             _section("From judgments to query groups", "coverage", parts.narrow(parts.waterfall(report)))
         ]

@@ -9,6 +9,7 @@ from .enrolments import Enrolment, KillSwitch
 from .erasures import JournalErasure
 from .exports import ExportRecord
 from .observations import Observation, ObservationFeedback, ObservationText
+from .staff import StaffObservation
 from .state import MaintenanceState
 from .visible import VisibleObservation
 
@@ -23,5 +24,6 @@ __all__ = [
     "Observation",
     "ObservationFeedback",
     "ObservationText",
+    "StaffObservation",
     "VisibleObservation",
 ]

@@ -16,7 +16,9 @@ from apps.observations.exceptions import AlreadyEnrolled, KillSwitchThrown, OneE
 from apps.observations.fences import fence
 from apps.observations.models import ActivationRun, Enrolment, KillSwitch
 from apps.observations.models.activation import RunState
+from apps.observations.services.reviews import SUBJECT
 from apps.observations.standing import known
+from apps.operations import reviews
 
 CODE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 GRANT = "operate_collection"
@@ -26,7 +28,7 @@ def enrol(*, principal_id: UUID, purpose: str, consent_version: str, reason: str
     """Put a principal on the allow-list, in the staff session of a holder of `operate_collection`.
 
     `purpose` and `consent_version` are codes that every record repeats. Raises NotFound, Forbidden, AlreadyEnrolled,
-    InvalidRequest, OneEnrolmentNeeded while a pilot runs.
+    InvalidRequest, ReviewOverdue, OneEnrolmentNeeded while a pilot runs.
     """
     staff = current_staff()
     check_reason(reason)
@@ -38,6 +40,7 @@ def enrol(*, principal_id: UUID, purpose: str, consent_version: str, reason: str
         raise NotFound(code="unknown_principal")
     _require_grant(workspace_id)
     _require_verified_pilot(workspace_id)
+    reviews.require_reviewed(SUBJECT, workspace_id)
     try:
         with transaction.atomic():
             row = Enrolment.objects.create(

@@ -1,10 +1,11 @@
-"""Staff pages of operations: alarms and where they are sent, runs of jobs, legal holds, erasures."""
+"""Staff pages of operations: alarms and where they are sent, runs of jobs, legal holds, erasures, retention reviews."""
 
 from .alarms import AlarmAdmin
 from .destinations import DestinationAdmin
 from .erasures import ErasureCertificateAdmin
 from .holds import LegalHoldAdmin
 from .jobs import JobRunAdmin
+from .reviews import RetentionReviewAdmin
 from .verification import AuditTrailAdmin
 
 __all__ = [
@@ -14,4 +15,5 @@ __all__ = [
     "ErasureCertificateAdmin",
     "JobRunAdmin",
     "LegalHoldAdmin",
+    "RetentionReviewAdmin",
 ]

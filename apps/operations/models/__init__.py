@@ -6,6 +6,7 @@ from apps.operations.models.expiry import ExpiryState
 from apps.operations.models.holds import HoldItem, LegalHold
 from apps.operations.models.jobs import Job, JobRun, Lease, ScheduleDeclaration
 from apps.operations.models.processes import Process
+from apps.operations.models.reviews import RetentionReview
 from apps.operations.models.samples import NewestSample, Sample
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "LegalHold",
     "NewestSample",
     "Process",
+    "RetentionReview",
     "Sample",
     "ScheduleDeclaration",
 ]

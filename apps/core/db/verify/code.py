@@ -69,13 +69,24 @@ def _function(
 
 
 def _views(cursor: CursorWrapper) -> Iterator[Difference]:
+    declared = manifest().views
     cursor.execute(
-        "SELECT relname, coalesce(reloptions, '{}') FROM pg_class "
-        "WHERE relnamespace = 'public'::regnamespace AND relkind = 'v'"
+        "SELECT relname, relkind = 'v', coalesce(reloptions, '{}') FROM pg_class "
+        "WHERE relnamespace = 'public'::regnamespace AND (relkind = 'v' OR relname = ANY (%s))",
+        [list(declared)],
     )
-    for name, options in cursor.fetchall():
-        if not {"security_invoker=true", "security_invoker=on"} & set(options):
-            yield Difference("functions_and_views", f"view {name}", "security_invoker", "the owner's rights")
+    found = {name: (is_view, options) for name, is_view, options in cursor.fetchall()}
+    for name in sorted(found.keys() | declared.keys()):
+        is_view, options = found.get(name, (None, []))
+        where = f"view {name}"
+        if is_view is None:
+            yield Difference("functions_and_views", where, "the view", "none", loosens=False)
+        elif not is_view:
+            yield Difference("functions_and_views", where, "a view", "another kind of relation")
+        elif not {"security_invoker=true", "security_invoker=on"} & set(options):
+            yield Difference("functions_and_views", where, "security_invoker", "the owner's rights")
+        elif name not in declared:
+            yield Difference("functions_and_views", where, "none", "a view", loosens=False)
 
 
 def foreign_objects(cursor: CursorWrapper) -> Iterator[Difference]:

@@ -9,7 +9,14 @@ from django.db.migrations import Migration
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
 
-from apps.core.db.operations import AddCheck, AddOwnerForeignKey, AddTrigger, DefineFunction, DefineView
+from apps.core.db.operations import (
+    AddCheck,
+    AddOwnerForeignKey,
+    AddTrigger,
+    BindOwner,
+    DefineFunction,
+    DefineView,
+)
 
 
 @dataclass
@@ -19,6 +26,7 @@ class Manifest:
     functions: dict[str, DefineFunction] = field(default_factory=dict)
     triggers: set[tuple[str, str]] = field(default_factory=set)
     foreign_keys: dict[tuple[str, str], AddOwnerForeignKey] = field(default_factory=dict)
+    owner_keys: set[tuple[str, str]] = field(default_factory=set)
     checks: dict[tuple[str, str], AddCheck] = field(default_factory=dict)
     views: dict[str, DefineView] = field(default_factory=dict)
 
@@ -52,6 +60,9 @@ def manifest() -> Manifest:
                 found.triggers.add((table, operation.name))
             case DefineView():
                 found.views[operation.name] = operation
+            case BindOwner():
+                table = apps.get_model(operation.app, operation.model)._meta.db_table
+                found.owner_keys.add((table, f"{table}_owner_fk"))
             case AddCheck():
                 table = apps.get_model(operation.app, operation.model)._meta.db_table
                 found.checks[table, operation.name] = operation

@@ -1,4 +1,4 @@
-"""Family `policies`: row security as declared on every table, and references bound to their owner."""
+"""Family `policies`: row security as declared on every table, and references bound to their owner, checks."""
 
 from collections.abc import Iterator
 
@@ -19,6 +19,7 @@ def policies(cursor: CursorWrapper) -> Iterator[Difference]:
     yield from _row_security(cursor, declared)
     yield from _compare(cursor, declared)
     yield from _foreign_keys(cursor)
+    yield from _checks(cursor)
 
 
 def _row_security(cursor: CursorWrapper, declared: dict[str, tuple[Policy, ...]]) -> Iterator[Difference]:
@@ -86,7 +87,12 @@ def _foreign_keys(cursor: CursorWrapper) -> Iterator[Difference]:
         "JOIN pg_class c ON c.oid = k.conrelid WHERE k.contype = 'f' AND c.relnamespace = 'public'::regnamespace"
     )
     found = {(table, name): rest for table, name, *rest in cursor.fetchall()}
-    for (table, name), operation in sorted(manifest().foreign_keys.items()):
+    declared = {
+        key: (2 + len(operation.also), operation.on_delete)
+        for key, operation in manifest().foreign_keys.items()
+    }
+    declared |= dict.fromkeys(manifest().owner_keys, (2, "NO ACTION"))
+    for (table, name), (width, on_delete) in sorted(declared.items()):
         where = f"foreign key {name} on {table}"
         row = found.get((table, name))
         if row is None:
@@ -95,8 +101,20 @@ def _foreign_keys(cursor: CursorWrapper) -> Iterator[Difference]:
         validated, action, columns = row
         if not validated:
             yield Difference("policies", where, "validated", "not validated")
-        width = 2 + len(operation.also)
-        if columns != width or action != ACTIONS[operation.on_delete]:
-            yield Difference(
-                "policies", where, f"{width} columns, {operation.on_delete}", f"{columns}, {action}"
-            )
+        if columns != width or action != ACTIONS[on_delete]:
+            yield Difference("policies", where, f"{width} columns, {on_delete}", f"{columns}, {action}")
+
+
+def _checks(cursor: CursorWrapper) -> Iterator[Difference]:
+    """Those written in SQL: deadlines, and what may be kept at all. Django compares its own."""
+    cursor.execute(
+        "SELECT c.relname, k.conname, k.convalidated FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid "
+        "WHERE k.contype = 'c' AND c.relnamespace = 'public'::regnamespace"
+    )
+    found = {(table, name): validated for table, name, validated in cursor.fetchall()}
+    for table, name in sorted(manifest().checks):
+        where = f"check {name} on {table}"
+        if (table, name) not in found:
+            yield Difference("policies", where, "the check", "none")
+        elif not found[table, name]:
+            yield Difference("policies", where, "validated", "not validated")

@@ -8,6 +8,7 @@ from django.db.backends.utils import CursorWrapper
 from apps.core.db.roles import ROLES, expected_rights
 from apps.core.db.rowpolicy import APP, OWNER, STAFF
 from apps.core.db.verify.difference import Difference
+from apps.core.db.verify.manifest import manifest
 
 # Rights that a right of ours implies nothing about, and that every owner grants itself (MAINTAIN: since 17).
 IGNORED = {"MAINTAIN"}
@@ -20,6 +21,7 @@ def rights(cursor: CursorWrapper) -> Iterator[Difference]:
     yield from _database(cursor)
     yield from _sequences(cursor)
     yield from _defaults(cursor)
+    yield from _large_objects(cursor)
 
 
 def _tables(cursor: CursorWrapper) -> Iterator[Difference]:
@@ -27,20 +29,20 @@ def _tables(cursor: CursorWrapper) -> Iterator[Difference]:
         """
         SELECT c.relname, CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, a.privilege_type
         FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a
-        WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'm', 'f')
+        WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
           AND a.grantee <> c.relowner
         """
     )
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
     for table, grantee, privilege in cursor.fetchall():
         found[table, grantee].add(privilege)
-    expected: dict[tuple[str, str], set[str]] = {}
+    expected = {(view.name, role): {"SELECT"} for view in manifest().views.values() for role in view.select}
     for entry in expected_rights():
         for role, privileges in entry.rights.items():
             kept = set(privileges) - ({"SELECT"} if role == STAFF and entry.closed else set())
             if kept:
                 expected[entry.table, role] = kept
-    yield from _compare(found, expected, "table")
+    yield from _compare(found, expected, "table or view")
 
 
 def _columns(cursor: CursorWrapper) -> Iterator[Difference]:
@@ -49,7 +51,7 @@ def _columns(cursor: CursorWrapper) -> Iterator[Difference]:
         SELECT c.relname, CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END,
                a.privilege_type || ' ' || t.attname
         FROM pg_attribute t JOIN pg_class c ON c.oid = t.attrelid CROSS JOIN LATERAL aclexplode(t.attacl) a
-        WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT t.attisdropped
+        WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v') AND NOT t.attisdropped
         """
     )
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
@@ -135,3 +137,15 @@ def _defaults(cursor: CursorWrapper) -> Iterator[Difference]:
         yield Difference(
             "rights", f"default privileges of {owner} ({kind}), {grantee}", f"no {privilege}", privilege
         )
+
+
+def _large_objects(cursor: CursorWrapper) -> Iterator[Difference]:
+    """Nothing of ours is one; a grant on one is a way past every policy."""
+    cursor.execute(
+        """
+        SELECT DISTINCT CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, a.privilege_type
+        FROM pg_largeobject_metadata l CROSS JOIN LATERAL aclexplode(l.lomacl) a WHERE a.grantee <> l.lomowner
+        """
+    )
+    for grantee, privilege in cursor.fetchall():
+        yield Difference("rights", f"large objects, {grantee}", f"no {privilege}", privilege)

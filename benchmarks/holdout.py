@@ -1,0 +1,169 @@
+"""Measures a full-retrieval holdout beside the bare retrievals that it is made of, and searches beside an evaluation.
+
+    python -m benchmarks.holdout [--nodes 10000] [--queries 200] [--judged 60]
+
+Embeddings are given, so that no model is measured. Processor time (Python and the connection's process of PostgreSQL)
+stands beside each time, since other work on the machine lengthens times more than it lengthens that.
+"""
+
+import argparse
+import threading
+import time
+from typing import Any
+from uuid import UUID, uuid4
+
+from benchmarks.database import analyze, own_database
+from benchmarks.search import LIMIT, Texts, fill, front_door, measured, median, timed, without_vector_index
+
+REPO = "conn:upload"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=10_000)
+    parser.add_argument("--queries", type=int, default=200)
+    parser.add_argument("--judged", type=int, default=60)
+    options = parser.parse_args()
+    with own_database():
+        run(options)
+
+
+def run(options: argparse.Namespace) -> None:
+    from apps.learning.services import arms
+    from benchmarks.worlds import principal, workspace
+
+    texts = Texts(seed=11)
+    me = principal(workspace("holdout-benchmark"), "token:me")
+    with without_vector_index():
+        fill(me, options.nodes, texts)
+    requests = [texts.request() for _ in range(options.queries + options.judged)]
+    given = {request.query: request.embedding for request in requests}
+    vars(arms)["embed_query"] = given.__getitem__
+    unseen, judged = requests[: options.queries], requests[options.queries :]
+    receipts = search_all(me, judged)
+    judge(me, receipts)
+    analyze()
+    holdout(me, unseen)
+    beside_an_evaluation(me, judged)
+
+
+def search_all(me: Any, requests: list[Any]) -> list[UUID]:
+    """Search each, and answer with the ids of the receipts."""
+    from apps.core.db.sessions import principal_session
+    from apps.retrieval.models import Receipt
+
+    call = front_door(me, requests)
+    for request in requests:
+        call(request)
+    with principal_session(me):
+        return list(Receipt.objects.filter(mode="search").order_by("id").values_list("pk", flat=True))
+
+
+def judge(me: Any, receipts: list[UUID]) -> None:
+    """One relevant and one not relevant row of each."""
+    from apps.core.db.sessions import principal_session
+    from apps.feedback.schemas import JudgmentRequest
+    from apps.feedback.services.judgments import record_judgment
+    from apps.retrieval.models import Receipt
+
+    with principal_session(me):
+        for number, row in enumerate(Receipt.objects.filter(pk__in=receipts).order_by("id")):
+            first, second = (str(node) for node in row.node_ids[:2])
+            submission = JudgmentRequest(
+                feedback_id=uuid4(),
+                labels={first: number % 3 != 0, second: number % 3 == 0},
+                surface="results",
+                method="explicit_user",
+            )
+            record_judgment(receipt_id=row.pk, submission=submission)
+
+
+def holdout(me: Any, requests: list[Any]) -> None:
+    """A whole holdout against twice its retrievals."""
+    from apps.core.db.sessions import principal_session
+    from apps.learning.models import HoldoutResult
+    from apps.learning.requests import HoldoutRequest, QuerySetRequest, SetJudgment, SetQuery
+    from apps.learning.services.holdouts import run_holdout, start_holdout
+    from apps.learning.services.query_sets import create_query_set
+
+    evaluation = evaluated(me)
+    names = [str(number) for number in range(len(requests))]
+    asked = QuerySetRequest(
+        name="benchmark",
+        queries=[
+            SetQuery(id=name, text=request.query) for name, request in zip(names, requests, strict=True)
+        ],
+        judgments=[SetJudgment(query=name, repo=REPO, identity=name) for name in names],
+    )
+    with principal_session(me):
+        query_set = create_query_set(idempotency_key=str(uuid4()), request=asked)
+        wanted = HoldoutRequest(evaluation_id=evaluation, query_set_id=query_set)
+        holdout_id = start_holdout(idempotency_key=str(uuid4()), request=wanted)
+    bare = measured(lambda _: retrieved(me, requests), [0, 1])  # the first warms
+    spent = measured(lambda _: run_holdout(principal_id=me.principal_id, holdout_id=holdout_id), [0])
+    with principal_session(me):
+        decision = HoldoutResult.objects.get(holdout_id=holdout_id).decision
+    least = 2 * min(bare.times)
+    print(f"Holdout of {len(requests)} queries, both arms, stored ({decision})")
+    print(f"  whole {spent.p50 / 1000:.2f} s, its retrievals alone {least / 1000:.2f} s")
+    print(f"  overhead {100 * (spent.p50 / least - 1):.1f} % (must: ≤ 10)")
+    print(f"  overhead of processor time {100 * (spent.processor / (2 * bare.processor) - 1):.1f} %")
+
+
+def evaluated(me: Any) -> UUID:
+    from apps.core.db.sessions import principal_session
+    from apps.learning.requests import EvaluationRequest
+    from apps.learning.services.evaluations import run_evaluation, start_evaluation
+
+    config = {"min_training_queries": 2, "min_validation_queries": 2}
+    request = EvaluationRequest.model_validate({"config": config}, strict=False)
+    with principal_session(me):
+        evaluation = start_evaluation(idempotency_key=str(uuid4()), request=request)
+    run_evaluation(principal_id=me.principal_id, evaluation_id=evaluation)
+    return evaluation
+
+
+def retrieved(me: Any, requests: list[Any]) -> None:
+    """Every query once, in one session, as an arm of a holdout asks it."""
+    from dataclasses import replace
+
+    from apps.core.db.sessions import principal_session
+    from apps.retrieval.retrieve import retrieve
+
+    with principal_session(me):
+        for request in requests:
+            assert not retrieve(replace(request, limit=10)).partial
+
+
+def beside_an_evaluation(me: Any, requests: list[Any]) -> None:
+    """Searches of one client while a thread evaluates again and again, as a worker beside the web would."""
+    from django.db import connection
+
+    search = front_door(me, requests)
+    alone = timed(search, requests * 2)
+    done = threading.Event()
+    count = 0
+
+    def evaluate_on() -> None:
+        nonlocal count
+        while not done.is_set():
+            evaluated(me)
+            count += 1
+        connection.close()
+
+    thread = threading.Thread(target=evaluate_on)
+    thread.start()
+    started = time.perf_counter()
+    beside = timed(search, requests * 2)
+    done.set()
+    thread.join()
+    print(
+        f"Searches of {LIMIT} rows beside {count} evaluations in {time.perf_counter() - started:.1f} s, one process"
+    )
+    print(
+        f"  p50 {median(beside):.2f} ms, alone {median(alone):.2f} ms: {median(beside) / median(alone):.2f} ×"
+    )
+
+
+if __name__ == "__main__":
+    main()
