@@ -46,7 +46,8 @@ class PydanticModel(OpenApiSerializerExtension):  # type: ignore[no-untyped-call
         return name.removesuffix("Request") if direction == "request" else name
 
     def get_identity(self, auto_schema: AutoSchema, direction: Direction) -> Any:
-        return self.target
+        # A model that is also a part of another is registered by its name there.
+        return self.get_name(auto_schema, direction) + _suffix(direction)
 
     def map_serializer(self, auto_schema: AutoSchema, direction: Direction) -> dict[str, Any]:
         schema = model_json_schema(
