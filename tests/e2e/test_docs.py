@@ -32,3 +32,5 @@ def test_commands_of_a_page_run_and_show_what_it_says(page: str, stack: Stack, c
         if block.answer is not None:
             lost = missing_members(block.answer, json.loads(printed))
             assert not lost, f"{block.commands}\nlacks {lost}\n{printed}"
+        if block.prints is not None:
+            assert printed == block.prints, block.commands

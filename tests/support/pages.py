@@ -1,7 +1,8 @@
 """Pages of the documentation as a test reads them: marked blocks of commands and the answers shown for them.
 
 `<!-- run -->` before a block of `sh` says that it runs; `<!-- answer -->` before a block of `json` says that the
-block before prints a document with at least these members. The blocks of a page share one shell.
+block before prints a document with at least these members; `<!-- prints -->` before a block of `text` that it prints
+just that. The blocks of a page share one shell.
 """
 
 import json
@@ -14,7 +15,8 @@ from typing import Any
 from tests.support import ROOT
 
 _BLOCK = re.compile(
-    r"<!-- (?P<mark>run|answer) -->\n+```(?P<language>\w+)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE
+    r"<!-- (?P<mark>run|answer|prints) -->\n+```(?P<language>\w+)\n(?P<body>.*?)^```$",
+    re.DOTALL | re.MULTILINE,
 )
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 PAGES = [page for page in PAGES if "reference" not in page.relative_to(ROOT).parts]
@@ -22,10 +24,11 @@ PAGES = [page for page in PAGES if "reference" not in page.relative_to(ROOT).par
 
 @dataclass
 class Block:
-    """Commands that run, and the answer that the page shows for them."""
+    """Commands that run, and what the page shows for them: members of a document, or all that is printed."""
 
     commands: str
     answer: Any = None
+    prints: str | None = None
 
 
 def text_of(name: str) -> str:
@@ -37,6 +40,8 @@ def blocks(text: str) -> list[Block]:
     for match in _BLOCK.finditer(text):
         if match["mark"] == "run":
             found.append(Block(match["body"]))
+        elif match["mark"] == "prints":
+            found[-1].prints = match["body"]
         else:
             found[-1].answer = json.loads(match["body"])
     return found

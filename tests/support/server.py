@@ -1,9 +1,11 @@
 """A PostgreSQL of the suite's own, from the embedded binaries, in a temporary folder.
 
 Each test process has a server of its own, because some tests change roles, and roles belong to the whole server. The
-first is migrated once; the others start from a copy of its files.
+first is migrated once; the others start from a copy of its files. Outside of CI these are kept
+for the next run.
 """
 
+import hashlib
 import os
 import shutil
 import signal
@@ -105,3 +107,25 @@ def copy_of(template: Path, version: str) -> TestServer:
     subprocess.run(["cp", "-a", template / "data", server.data], check=True)
     server.start()
     return server
+
+
+def kept_files(root: Path, version: str) -> Path | None:
+    """Where the files of a migrated server are kept, by what its migrations and roles are written in; None in CI."""
+    if os.environ.get("CI"):
+        return None
+    written = hashlib.sha256(version.encode())
+    patterns = ("apps/*/migrations/*.py", "apps/core/db/**/*.py", "requirements/base.txt")
+    for path in sorted(path for pattern in patterns for path in root.glob(pattern)):
+        written.update(str(path.relative_to(root)).encode() + path.read_bytes())
+    return root / ".pytest_cache" / "postgres" / written.hexdigest()[:16]
+
+
+def keep(stopped: TestServer, kept: Path) -> None:
+    """Keep the files of a stopped server in place of those that were kept before."""
+    staged = kept.with_suffix(f".{os.getpid()}")
+    staged.mkdir(parents=True)
+    subprocess.run(["cp", "-a", stopped.data, staged], check=True)
+    for earlier in kept.parent.iterdir():
+        if not earlier.suffix:  # nobody is writing it
+            shutil.rmtree(earlier, ignore_errors=True)
+    staged.rename(kept)
