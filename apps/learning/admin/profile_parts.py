@@ -94,7 +94,7 @@ def gate_mark(standing: Standing) -> ui.Mark:
         return ui.Mark("ok", f"v{rules.version} current", bare=True)
     if passed.document == rules.document:
         return ui.Mark("ok", f"v{passed.version}, same as v{rules.version}", bare=True)
-    return ui.Mark("warn", f"passed v{passed.version}, now v{rules.version}")
+    return ui.Mark("warn", f"passed v{passed.version}; another rules now, v{rules.version}")
 
 
 def evidence_plot(profile: RankingProfile, minimums: tuple[float, float]) -> ui.IntervalPlot:

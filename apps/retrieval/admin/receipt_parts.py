@@ -25,9 +25,9 @@ PROFILE_WORDS = {
 }
 
 
-def trace_link(receipt: Receipt) -> SafeString:
+def trace_id(receipt: Receipt, *, copy: bool = True) -> SafeString:
     href = reverse("admin:traces_trace_change", args=[receipt.trace_id])
-    return format_html("trace {}", ui.short_id(receipt.trace_id, "trace id", href=href))
+    return ui.short_id(receipt.trace_id, "trace id", href=href, copy=copy)
 
 
 def receipt_facts(receipt: Receipt, verdict: Verdict, document_url: str) -> ui.Facts:
@@ -36,7 +36,9 @@ def receipt_facts(receipt: Receipt, verdict: Verdict, document_url: str) -> ui.F
         ui.Fact("profile", profile_of(receipt, verdict.document)),
         ui.Fact("recorded", ui.when(receipt.recorded_at)),
         ui.Fact("receipt", ui.short_id(receipt.pk, "receipt id", main=True)),
-        ui.Fact("of", trace_link(receipt) if receipt.trace_id else _home(verdict.document)),
+        ui.Fact(
+            "of", format_html("trace {}", trace_id(receipt)) if receipt.trace_id else _home(verdict.document)
+        ),
         ui.Fact("principal", ui.person(receipt.principal.display_name, receipt.principal.subject)),
         ui.Fact("mode", receipt.mode),
         ui.Fact("scopes", ", ".join(receipt.scopes) if receipt.scopes else "all of the principal's"),

@@ -21,7 +21,7 @@ from apps.retrieval.admin.receipt_parts import (
     candidates_of,
     details_of,
     receipt_facts,
-    trace_link,
+    trace_id,
     weights_of,
 )
 from apps.retrieval.models import Receipt
@@ -63,7 +63,7 @@ class ReceiptAdmin(ModelAdmin):
     """Receipts by time, each with the trace that it is of."""
 
     list_name = "retrieval receipts"
-    list_display = ("time", "first_row", "of_what", "whose", "profile", "formula_used")
+    list_display = ("time", "first_row", "of_what", "whose", "ranking")
     list_select_related = ("principal",)
     list_filter = (ReceiptWindow, PROFILE, MODE, FORMULA, PrincipalFilter)
     keyset = ("-recorded_at", "-id")
@@ -96,23 +96,26 @@ class ReceiptAdmin(ModelAdmin):
 
     @admin.display(description="of")
     def of_what(self, obj: Receipt) -> SafeString:
-        home = trace_link(obj) if obj.trace_id else "without a trace"
-        return format_html("{}, {}", obj.mode, home)
+        home = trace_id(obj, copy=False) if obj.trace_id else ui.nothing("no trace")
+        return format_html('<span class="gv-id">{} {}</span>', obj.mode, home)
 
     @admin.display(description="principal")
     def whose(self, obj: Receipt) -> SafeString:
         return format_html("{}", obj.principal.display_name or ui.formats.middle_cut(obj.principal.subject))
 
-    @admin.display(description="profile")
-    def profile(self, obj: Receipt) -> Any:
-        words = PROFILE_WORDS[obj.profile_status]
-        if obj.profile_status == "inapplicable":
-            return ui.Mark("warn", words)
-        return ui.nothing("base scoring") if obj.profile_status == "none" else words
-
-    @admin.display(description="formula")
-    def formula_used(self, obj: Receipt) -> str:
-        return obj.formula.replace("_", " ")
+    @admin.display(description="ranking")
+    def ranking(self, obj: Receipt) -> Any:
+        """What is not base scoring by the weighted formula."""
+        status, formula = (
+            obj.profile_status,
+            "" if obj.formula == "weighted" else obj.formula.replace("_", " "),
+        )
+        if status == "inapplicable":
+            return format_html("{} {}", ui.Mark("warn", "profile inapplicable"), formula)
+        words = {"applied": "profile applied", "request_override": "set by request"}.get(status, "")
+        if not (words or formula):
+            return ui.nothing("base scoring")
+        return format_html('<span class="gv-id">{}</span>', ", ".join(filter(None, (words, formula))))
 
     def object_title(self, obj: Any) -> str:
         text = str(obj.pk)
