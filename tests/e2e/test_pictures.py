@@ -179,22 +179,22 @@ def _shown(scene: Scene) -> dict[str, str]:
     }
 
 
-def _changes(page: Any, learned: Learned) -> None:
+def _changes(page: Any, scene: Scene) -> None:
     """The second screen of a profile's page: what it would change."""
-    page.goto(f"/admin/learning/rankingprofile/{learned.profile}/change/")
+    page.goto(f"/admin/learning/rankingprofile/{scene.objects['learned'].profile}/change/")
     page.locator(".lr-orders figure").first.wait_for()
     page.locator("#change").evaluate("heading => heading.scrollIntoView()")
 
 
-def _rollback(page: Any, learned: Learned) -> None:
-    page.goto(f"/admin/learning/rankingprofile/{learned.profile}/change/")
+def _rollback(page: Any, scene: Scene) -> None:
+    page.goto(f"/admin/learning/rankingprofile/{scene.objects['learned'].profile}/change/")
     page.get_by_role("link", name="Roll back to…").click()
-    page.locator("#gv-dialog textarea").fill("reference pages fell too low")
+    page.locator("#gv-dialog .lr-orders").first.wait_for()
 
 
-def _desk(page: Any, learned: Learned) -> None:
-    page.goto(f"/admin/desk/labels/?evaluation={learned.few}")
-    page.locator("#reason").fill("labels that the evaluation lacks")
+def _desk(page: Any, scene: Scene) -> None:
+    page.goto(f"/admin/desk/labels/?principal={scene.principal.principal_id}")
+    page.locator("#reason").fill("labels for an evaluation")
     page.get_by_role("button", name="Open the desk").click()
     page.wait_for_url("**/desk/labels/item/")
 
@@ -214,7 +214,7 @@ def test_pictures(browser: Any, scene: Scene) -> None:
             page.goto(url)
             _take(page, f"{name}-{variant}.png")
         for name, reach in REACHED.items():
-            reach(page, scene.objects["learned"])
+            reach(page, scene)
             _take(page, f"{name}-{variant}.png")
         assert not page.problems
 

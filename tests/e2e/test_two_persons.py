@@ -83,6 +83,7 @@ def test_a_ranking_goes_live_and_back_without_a_mouse(browser: Any, scene: Scene
     ana.look()
     dialog = ana.open("Roll back to…")
     orders = dialog.locator(".lr-then .lr-orders")
+    assert ana.page.evaluate("document.activeElement.name") == "to"
     first, base = (dialog.locator(f"input[value='{value}']") for value in (before, "base"))
     first.focus()
     ana.page.keyboard.press("Space")

@@ -278,7 +278,7 @@ def drills_of(profile: RankingProfile) -> Any:
         f"{'passed' if drill.passed else 'failed'} {drill.drilled_at:%Y-%m-%d}" for drill in earlier
     )
     rest = format_html('<p class="gv-subtle gv-after">Before: {}</p>', old) if old else ""
-    return format_html('<div class="gv-stack">{}{}{}</div>', before, drill_steps(last), rest)
+    return format_html('{}<div class="gv-after">{}{}</div>', before, drill_steps(last), rest)
 
 
 def drill_steps(drill: RollbackDrill) -> ui.Checklist:

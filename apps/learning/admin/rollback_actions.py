@@ -59,7 +59,8 @@ class StateSelect(forms.RadioSelect):
     """States to go back to; `effects` holds what is shown with each, by its value."""
 
     def __init__(self, effects: Mapping[str, Any]) -> None:
-        super().__init__()
+        # The choice and its effect are seen before the reason is asked for.
+        super().__init__({"data-focus": ""})
         self.effects = effects
 
     def create_option(self, name: str, value: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
