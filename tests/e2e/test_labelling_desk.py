@@ -67,17 +67,40 @@ def test_ten_labels_without_a_mouse(browser: Any, scene: Scene) -> None:
     assert page.evaluate("window.reports") == []
 
 
-def test_what_the_server_did_not_take_stays_and_is_sent_again(browser: Any, scene: Scene) -> None:
+@pytest.mark.parametrize("again", ["by hand", "by itself"])
+def test_what_the_server_did_not_take_stays_and_is_sent_again(browser: Any, scene: Scene, again: str) -> None:
     page = browser(scene.everything)
     _open(page, scene)
+    named = page.locator("[name=feedback_id]").input_value()
     page.route("**/desk/labels/judge/", lambda route: route.abort())
     page.keyboard.press("1")
     page.get_by_text("Not saved").wait_for()
+    assert page.get_by_role("button", name="relevant").first.get_attribute("aria-disabled") is None
     assert _records(scene) == []
     page.unroute("**/desk/labels/judge/")
-    page.get_by_role("button", name="Retry").press("Enter")
+    if again == "by hand":
+        page.get_by_role("button", name="Retry now").press("Enter")
     page.wait_for_selector('#desk[data-number="2"]')
     assert [kind for kind, *_ in _records(scene)] == ["labels"]
+    with principal_session(scene.principal):
+        assert str(Judgment.objects.get().feedback_id) == named
+
+
+def test_an_answer_that_arrived_and_was_not_heard_of_counts_once(browser: Any, scene: Scene) -> None:
+    page = browser(scene.everything)
+    _open(page, scene)
+
+    def taken(route: Any) -> None:
+        route.fetch()
+        route.abort()
+
+    page.route("**/desk/labels/judge/", taken)
+    page.keyboard.press("1")
+    page.get_by_text("Not saved").wait_for()
+    page.unroute("**/desk/labels/judge/")
+    page.get_by_role("button", name="Retry now").press("Enter")
+    page.wait_for_selector('#desk[data-number="2"]')
+    assert len(_records(scene)) == 1
 
 
 def test_it_is_narrow_dark_and_works_without_script(browser: Any, scene: Scene) -> None:

@@ -17,11 +17,13 @@ from apps.operations import alarms
 from apps.operations.erasure import runs
 from apps.operations.erasure import services as erasures
 from apps.operations.models import Job, JobRun
+from apps.retrieval.models import PrmeReceipt
+from apps.retrieval.services import import_lines
 from apps.search.demo import load
 from apps.search.demo.schemas import demo_memory
 from apps.traces.models import ActionReceipt, Trace
 from tests.e2e.conftest import Scene
-from tests.support import factories
+from tests.support import factories, prme
 from tests.support.learning_scene import Learned, learn
 from tests.support.traces import save
 
@@ -64,6 +66,7 @@ def scene(transactional_db: None, settings: Any, tmp_path: Path, monkeypatch: An
     found.objects["erasure"] = _erased(workspace, ana)
     found.objects["policy"] = _policy(workspace, ana)
     found.objects["learned"] = _learned(workspace, ana, monkeypatch)
+    found.objects["imported"] = _imported(workspace)
     return found
 
 
@@ -75,6 +78,19 @@ def _learned(workspace: Any, ana: Any, monkeypatch: Any) -> Learned:
     sizes = {"training": 24, "validation": 30, "unseen": 24}
     handbook = factories.make_principal(workspace, "token:handbook")
     return learn(handbook, ben, ana, monkeypatch, sizes=sizes, small=False)
+
+
+def _imported(workspace: Any) -> UUID:
+    """A receipt that came with its labels."""
+    owner = factories.make_principal(workspace, "token:old-memory")
+    features = [
+        (0.91 - 0.05 * at, 0.8 / (1 + at % 3), 0.1 * (at % 4), 0.9 - 0.07 * at, 0.6, 0.7) for at in range(11)
+    ]
+    came = prme.make_receipt(features, version=12)
+    lines = [prme.dump(came), prme.make_record(came, {0: True, 1: True, 2: False})]
+    with principal_session(owner):
+        import_lines(lines=list(enumerate(lines, start=1)))
+        return PrmeReceipt.objects.get().pk
 
 
 def _two_weeks(principal: Any) -> None:
@@ -158,8 +174,33 @@ def _shown(scene: Scene) -> dict[str, str]:
         "evaluation": f"/admin/learning/evaluation/{learned.evaluation}/change/",
         "holdout": f"/admin/learning/holdout/{learned.holdout}/change/",
         "profile": f"/admin/learning/rankingprofile/{learned.profile}/change/",
+        "imported": f"/admin/retrieval/prmereceipt/{scene.objects['imported']}/change/",
         "policy": f"/admin/core/storedpolicy/{scene.objects['policy']}/change/",
     }
+
+
+def _changes(page: Any, scene: Scene) -> None:
+    """The second screen of a profile's page: what it would change."""
+    page.goto(f"/admin/learning/rankingprofile/{scene.objects['learned'].profile}/change/")
+    page.locator(".lr-orders figure").first.wait_for()
+    page.locator("#change").evaluate("heading => heading.scrollIntoView()")
+
+
+def _rollback(page: Any, scene: Scene) -> None:
+    page.goto(f"/admin/learning/rankingprofile/{scene.objects['learned'].profile}/change/")
+    page.get_by_role("link", name="Roll back to…").click()
+    page.locator("#gv-dialog .lr-orders").first.wait_for()
+
+
+def _desk(page: Any, scene: Scene) -> None:
+    page.goto(f"/admin/desk/labels/?principal={scene.principal.principal_id}")
+    page.locator("#reason").fill("labels for an evaluation")
+    page.get_by_role("button", name="Open the desk").click()
+    page.wait_for_url("**/desk/labels/item/")
+
+
+REACHED = {"profile-change": _changes, "rollback": _rollback, "desk": _desk}
+"""Pictures of what is behind a step."""
 
 
 @pytest.mark.skipif(
@@ -171,8 +212,14 @@ def test_pictures(browser: Any, scene: Scene) -> None:
         page = browser(scene.everything, **options)
         for name, url in _shown(scene).items():
             page.goto(url)
-            page.wait_for_load_state("networkidle")
-            picture = FOLDER / f"{name}-{variant}.png"
-            page.screenshot(path=picture)
-            assert 10_000 < picture.stat().st_size < MOST_BYTES, picture.name
+            _take(page, f"{name}-{variant}.png")
+        for name, reach in REACHED.items():
+            reach(page, scene)
+            _take(page, f"{name}-{variant}.png")
         assert not page.problems
+
+
+def _take(page: Any, name: str) -> None:
+    page.wait_for_load_state("networkidle")
+    page.screenshot(path=FOLDER / name)
+    assert 10_000 < (FOLDER / name).stat().st_size < MOST_BYTES, name

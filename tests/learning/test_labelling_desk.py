@@ -240,6 +240,28 @@ def test_the_queue_of_an_evaluation_is_what_it_lacks(desk: Desk) -> None:
     )
 
 
+def test_the_end_says_what_the_evaluation_would_still_lack(desk: Desk) -> None:
+    made = collection.build(desk.me, training=3, validation=2, unseen=0)
+    collection.search_all(made)
+    small = {"min_training_queries": 2, "min_validation_queries": 2}
+    evaluation = collection.evaluate(desk.me, config=small)
+    page = desk.open(evaluation=evaluation)
+    for number in range(200):
+        if "End of the queue" in text_of(page):
+            break
+        # Of five searches one gets no relevant result.
+        lacks = desk.form(page)["receipt"] == desk.client.session["labelling_desk"]["receipts"][0]
+        page = desk.answer("relevant" if number % 2 and not lacks else "not", page)
+    text = text_of(page)
+    assert "lacked 2 query groups to fit and 2 to judge" in text
+    again = collection.evaluate(desk.me, config=small)
+    with principal_session(desk.me):
+        plan = json.loads(EvaluationResult.objects.get(evaluation_id=again).summary)["label_plan"]
+    left = plan["training_queries_lacking"], plan["validation_queries_lacking"]
+    words = f"still lacks {left[0]} and {left[1]}" if any(left) else "lacks none"
+    assert f"With the labels of this queue it {words}." in text
+
+
 def test_the_next_passage_costs_the_same_however_long_the_queue(desk: Desk) -> None:
     def cost() -> int:
         with sent() as statements:

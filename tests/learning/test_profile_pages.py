@@ -12,6 +12,7 @@ from apps.core import clock
 from apps.core.db.sessions import principal_session, staff_session
 from apps.core.models import AuditEntry
 from apps.learning import alerts
+from apps.learning.admin.rollback_actions import MOST_ORDERS
 from apps.learning.models import ActivationProposal, RollbackDrill, Transition
 from apps.learning.selectors.profiles import active_shown
 from apps.operations.models import Alarm
@@ -100,6 +101,14 @@ def test_the_verdict_comes_first_and_the_evidence_stands_side_by_side(scene: Sce
     assert "× 4.00" in text
     assert "Now: base scoring" in text
     assert "never active" in text
+    assert "+.009, not lower" in text
+    assert "6 of 64 groups, limit 10.0 %" in text
+
+
+def test_evidence_is_held_against_the_gate_of_now(scene: Scene) -> None:
+    gate(scene.world, scene.users[scene.ana], holdout={"max_regression_fraction": 0.05})
+    assert "✕ 6 of 64 groups, limit 5.0 %" in scene.page()
+    assert "passed v1; another rules now, v1" in scene.page()
 
 
 # Four eyes.
@@ -200,6 +209,42 @@ def test_a_roll_back_offers_what_was_active_and_base_and_nothing_else(scene: Sce
     assert Dialog(scene.ana, scene.url("rollback", second)).send(to="base").status_code == 302
     assert scene.active() is None
     assert "rolled back" in scene.page()
+
+
+def test_each_state_to_go_back_to_shows_the_order_that_going_there_gives(scene: Scene) -> None:
+    fresh = (0.25, 0.25, 1.0, 4.0, 1.0, 1.0)
+    second = make_profile(scene.me, fresh, baseline=scene.profile, evidence=EVIDENCE)
+    activate(scene.me, scene.profile)
+    activate(scene.me, second, expected=scene.profile)
+    began = [row["node_id"] for row in ask(scene.me, "billing rollback")["results"]]
+    dialog = Dialog(scene.ana, scene.url("rollback", second))
+    # A part a choice: how many rows move, and the rows that do.
+    choices = re.split(r'<label class="gv-choice">', dialog.answer.content.decode())[1:]
+    assert len(choices) == 2
+    for choice, to in zip(choices, (str(scene.profile), "base"), strict=True):
+        assert f'value="{to}"' in choice
+        assert Dialog(scene.ana, scene.url("rollback", second)).send(to=to).status_code == 302
+        ended = [row["node_id"] for row in ask(scene.me, "billing rollback")["results"]]
+        moved = sum(a != b for a, b in zip(began, ended, strict=True))
+        assert moved
+        assert f"{moved} of {len(began)} rows move in 1 recent answer" in choice
+        assert choice.count('class="up"') + choice.count('class="down"') == moved
+        if to == "base":
+            break
+        activate(scene.me, second, expected=scene.profile)
+    assert "billing" not in dialog.text
+    assert re.search(r"active from \d{4}-\d\d-\d\d [\d:]+ UTC to", dialog.text)
+
+
+def test_older_states_are_offered_and_shown_on_a_page_of_their_own(scene: Scene) -> None:
+    before = None
+    for number in range(MOST_ORDERS + 2):
+        profile = make_profile(scene.me, (1.0, 1.0, 1.0, 1.0, 1.0, 1.0 + number / 10), baseline=before)
+        activate(scene.me, profile, expected=before)
+        before = profile
+    text = scene.ana.get(scene.url("rollback", before)).content.decode()
+    assert text.count('type="radio"') == MOST_ORDERS + 2
+    assert text.count("Show what would change") == 1
 
 
 # An old page.

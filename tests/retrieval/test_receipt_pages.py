@@ -13,6 +13,7 @@ from django.urls import reverse
 
 from apps.core.db.sessions import principal_session, staff_session
 from apps.core.models import AuditEntry
+from apps.graph.models import Passage
 from apps.graph.services import PassageItem
 from apps.operations import holds
 from apps.retrieval.models import Receipt
@@ -165,6 +166,18 @@ def test_the_context_is_shown_by_entry_and_its_text_with_a_reason(world, me, sta
     assert "&lt;memory-context&gt;" in answer.content.decode()
     assert "no-store" in answer["Cache-Control"]
     assert "retrieval.reveal_context" in text_of(page_of(revealer, receipt_id))
+
+
+def test_the_list_tells_receipts_apart_by_what_came_first(me, staff) -> None:
+    memory.store(me, *TEXTS)
+    found, _ = keep(me)
+    keep(me, "zebra quagga")
+    text = text_of(staff.get(reverse("admin:retrieval_receipt_changelist")))
+    with principal_session(me):
+        first = Passage.objects.get(pk=found.rows[0].node_id)
+    assert f"{first.repo} · {first.type} {first.path or first.identity}" in text
+    assert f"+{len(found.rows) - 1}" in text
+    assert text.count("zero hit") == 1
 
 
 def test_filters_narrow_the_list(me, staff) -> None:

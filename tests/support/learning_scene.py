@@ -13,14 +13,16 @@ from apps.core import clock
 from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.sessions import principal_session, staff_session
 from apps.learning.models import Recheck, Verdict
+from apps.learning.scorer import FEATURES
 from apps.learning.services.pointers import Command
+from apps.learning.services.profiles import create_profile
 from apps.learning.services.proposals import approve_activation, drill_for, propose_activation, roll_back_for
 from tests.support import collection
 from tests.support.learning_pages import EVIDENCE
 from tests.support.profiles import make_profile
 
 FIRST = (1.2, 1.0, 0.9, 1.4, 1.0, 1.0)
-SECOND = (1.42, 1.1, 0.8, 1.9, 1.0, 0.7)
+SECOND = (1.0, 0.45, 0.8, 3.1, 1.0, 0.7)
 THIRD = (1.0, 0.5, 1.0, 2.6, 1.15, 1.0)
 SMALL = {
     "config": {"min_training_queries": 2, "min_validation_queries": 2},
@@ -50,7 +52,11 @@ def learn(
     small: bool = True,
     scopes: Sequence[str] | None = None,
 ) -> Learned:
-    """Every fourth question is answered by its stale document, so that a better weighting is not better everywhere."""
+    """Every fourth question is answered by its stale document, so that a better weighting is not better everywhere.
+
+    `small` asks for less than the gate does, and the profile that waits stands on no evidence; otherwise it is made of
+    the evaluation and the holdout, which tries it against the profile that is active.
+    """
     with monkeypatch.context() as patch:
         collection.quiet(patch)
         made = collection.build(principal, **(sizes or {"training": 4, "validation": 4, "unseen": 4}))
@@ -61,11 +67,14 @@ def learn(
                 few = collection.evaluate(principal)
         assert few is not None
         evaluation = collection.evaluate(principal, **({"config": SMALL["config"]} if small else {}))
-        query_set = collection.query_set(made, _some_stale(made.unseen), slice="names")
-        more = {"config": SMALL["holdout"]} if small else {}
+        query_set = collection.query_set(made, _some_stale(made.unseen, 5 if small else 12), slice="names")
+        more: dict[str, Any] = {"config": SMALL["holdout"]}
+        if not small:
+            more = {"baseline_multipliers": dict(zip(FEATURES, FIRST, strict=True))}
         holdout = collection.hold_out(principal, evaluation, query_set, **more)
         collection.search_all(made, made.unseen[:3], scopes=scopes)
-    profile, proposal = _pointer(principal, ana, ben, scopes)
+    evidence = None if small else (evaluation, holdout)
+    profile, proposal = _pointer(principal, ana, ben, scopes, evidence)
     return Learned(evaluation, few, query_set, holdout, profile, proposal)
 
 
@@ -81,12 +90,16 @@ def _stale(question: collection.Question) -> collection.Question:
     return collection.Question(question.text, question.relevant.replace("fresh", "stale"))
 
 
-def _some_stale(questions: Sequence[collection.Question]) -> list[collection.Question]:
-    return [_stale(one) if number % 5 == 4 else one for number, one in enumerate(questions)]
+def _some_stale(questions: Sequence[collection.Question], each: int) -> list[collection.Question]:
+    return [_stale(one) if number % each == each - 1 else one for number, one in enumerate(questions)]
 
 
 def _pointer(
-    principal: PrincipalIdentity, ana: User, ben: User, scopes: Sequence[str] | None
+    principal: PrincipalIdentity,
+    ana: User,
+    ben: User,
+    scopes: Sequence[str] | None,
+    evidence: tuple[UUID, UUID] | None,
 ) -> tuple[UUID, UUID]:
     """Two profiles went active and one was rolled back; a third waits, rehearsed and re-checked."""
     now = clock.now()
@@ -97,10 +110,10 @@ def _pointer(
         second = make_profile(principal, SECOND, scopes=scopes, baseline=first, evidence=EVIDENCE)
         _activate(second, first, ben, ana, "confirmed on the autumn queries")
     with clock.frozen(now - timedelta(days=10)), staff_session(ana):
-        command = Command("back", second, "support saw old issues on top")
+        command = Command("back", second, "reference pages fell too low")
         roll_back_for(profile_id=second, to=first, command=command)
-    with clock.frozen(now - timedelta(hours=3)):
-        third = make_profile(principal, THIRD, scopes=scopes, baseline=first, evidence=EVIDENCE)
+    with clock.frozen(now if evidence else now - timedelta(hours=3)):
+        third = _third(principal, first, scopes, evidence)
         _rechecks(principal, third)
         with staff_session(ana):
             drill_for(profile_id=third, reason="before we rely on it")
@@ -108,6 +121,20 @@ def _pointer(
                 profile_id=third, expected_active=first, reason="old issues sink, fresh ones rise"
             )
     return third, proposal.pk
+
+
+def _third(
+    principal: PrincipalIdentity,
+    first: UUID,
+    scopes: Sequence[str] | None,
+    evidence: tuple[UUID, UUID] | None,
+) -> UUID:
+    if evidence is None:
+        return make_profile(principal, THIRD, scopes=scopes, baseline=first, evidence=EVIDENCE)
+    evaluation, holdout = evidence
+    with principal_session(principal):
+        made = create_profile(evaluation_id=evaluation, holdout_id=holdout, baseline_profile_id=first)
+        return made.pk
 
 
 def _activate(profile: UUID, expected: UUID | None, proposer: User, approver: User, reason: str) -> None:

@@ -207,13 +207,9 @@ def label_next(evaluation: Evaluation, requests: Sequence[Mapping[str, Any]], *,
     ]
     table = ui.Records("What to label next, the most useful first", columns, rows)
     rest = len(requests) - len(rows)
-    words = f"and {rest} more" if rest else ""
-    return format_html(
-        '{}<p class="gv-row-of gv-after"><span class="gv-subtle">{}</span>{}</p>',
-        table,
-        words,
-        desk_link(evaluation) if may_label else "",
-    )
+    more = format_html('<span class="gv-subtle">and {} more</span>', rest) if rest else ""
+    desk = desk_link(evaluation) if may_label else ""
+    return format_html('{}<p class="gv-row-of gv-after">{}{}</p>', table, desk, more)
 
 
 def desk_link(evaluation: Evaluation) -> Any:

@@ -181,8 +181,8 @@ class EvaluationAdmin(ModelAdmin):
             found.append(
                 _section("Multipliers", "multipliers", format_html(card, parts.multipliers_of(result)))
             )
-            found.append(_section("Queries by regression", "queries", self.queries(obj), self._all(obj)))
             found.append(label)
+            found.append(_section("Queries by regression", "queries", self.queries(obj), self._all(obj)))
         found.append(_section("Holdouts", "holdouts", holdouts_of(obj)))
         return found
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from apps.core import ui
@@ -73,6 +73,28 @@ def orders_of(found: ActivationPreview) -> Part:
     names = _names([order.receipt_id for order in found.orders])
     times = [datetime.fromisoformat(at) for at in found.times]
     return Orders([_answer(order, at, names) for order, at in zip(found.orders, times, strict=True)])
+
+
+@dataclass(frozen=True)
+class StateEffect(Part):
+    """What one of several choices would do: how many rows move, and, while it is the one chosen, the orders."""
+
+    found: ActivationPreview
+    template_name: ClassVar[str] = "learning/parts/state_effect.html"
+
+    @property
+    def words(self) -> str:
+        """`10 of 15 rows move in 5 recent answers`."""
+        number, total = len(self.found.orders), sum(len(order.then) for order in self.found.orders)
+        if not number:
+            return "No recent answer to show."
+        moved = sum(order.moved for order in self.found.orders)
+        answers = f"{number} recent answer{'s' if number > 1 else ''}"
+        return f"{moved} of {total} rows move in {answers}" if moved else f"Nothing moves in {answers}."
+
+    @property
+    def orders(self) -> Any:
+        return orders_of(self.found) if self.found.orders else ""
 
 
 def _answer(order: Reordered, at: datetime, names: Mapping[UUID, str]) -> Answer:

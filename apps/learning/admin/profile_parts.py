@@ -23,6 +23,7 @@ from apps.learning.admin.words import (
 )
 from apps.learning.models import ActivationProposal, RankingProfile, Recheck, RollbackDrill, Transition
 from apps.learning.policy import gate_of
+from apps.learning.schemas import GatePolicy
 from apps.learning.scorer import FEATURES
 from apps.learning.selectors.staff import Standing
 from apps.learning.services.staff import Reproduction, reproduction_for
@@ -93,7 +94,7 @@ def gate_mark(standing: Standing) -> ui.Mark:
         return ui.Mark("ok", f"v{rules.version} current", bare=True)
     if passed.document == rules.document:
         return ui.Mark("ok", f"v{passed.version}, same as v{rules.version}", bare=True)
-    return ui.Mark("warn", f"passed v{passed.version}, now v{rules.version}")
+    return ui.Mark("warn", f"passed v{passed.version}; another rules now, v{rules.version}")
 
 
 def evidence_plot(profile: RankingProfile, minimums: tuple[float, float]) -> ui.IntervalPlot:
@@ -113,8 +114,8 @@ def _interval(name: str, kept: dict[str, Any], counted: str, minimum: float) -> 
     return ui.Interval(name, kept.get("ndcg_gain"), low, high, kept.get(counted), minimum)
 
 
-def evidence_pair(profile: RankingProfile) -> ui.Records:
-    """What the two say beside their gains, each with the page that it comes from."""
+def evidence_pair(profile: RankingProfile, gate: GatePolicy) -> ui.Records:
+    """What the two say beside their gains, held against the gate of now, each with the page that it comes from."""
     proposal, holdout = profile.evidence.get("evaluation", {}), profile.evidence.get("holdout", {})
     none = ui.nothing("not measured")
     pairwise, losses = ui.signed(proposal.get("pairwise_gain")), none
@@ -128,11 +129,11 @@ def evidence_pair(profile: RankingProfile) -> ui.Records:
             f"{ui.count(proposal.get('validation_queries'))} judged",
             ui.count(holdout.get("query_groups")),
         ),
-        ("recall gain", none, ui.signed(holdout.get("recall_gain"))),
+        ("recall gain", none, _recall(holdout.get("recall_gain"))),
         ("MRR gain", none, ui.signed(holdout.get("mrr_gain"))),
         ("pairwise accuracy gain", pairwise, none),
         ("loss before → after", losses, none),
-        ("query groups that regressed", none, ui.share(holdout.get("regression_fraction"))),
+        ("query groups that regressed", none, _regressed(holdout, gate.holdout.max_regression_fraction)),
     ]
     columns = [
         ui.Column("evidence", "main"),
@@ -140,6 +141,22 @@ def evidence_pair(profile: RankingProfile) -> ui.Records:
         ui.Column("holdout (unseen queries)", "num"),
     ]
     return ui.Records("Proposal and holdout", columns, [ui.Record(row) for row in rows], wide=True)
+
+
+def _recall(gain: float | None) -> Any:
+    """The gate asks that recall is not lower."""
+    if gain is None:
+        return ui.nothing("not measured")
+    return ui.Mark("bad", f"{ui.signed(gain)}, lower") if gain < 0 else f"{ui.signed(gain)}, not lower"
+
+
+def _regressed(kept: dict[str, Any], limit: float) -> Any:
+    """`6 of 64 groups, limit 10 %`."""
+    share, groups = kept.get("regression_fraction"), kept.get("query_groups")
+    if share is None or groups is None:
+        return ui.nothing("not measured")
+    words = f"{round(share * groups)} of {groups} groups, limit {ui.share(limit)}"
+    return words if share <= limit else ui.Mark("bad", words)
 
 
 def _evaluation_link(profile: RankingProfile) -> SafeString:
@@ -251,13 +268,17 @@ def drills_of(profile: RankingProfile) -> Any:
     head = ui.Mark("ok", "passed") if last.passed else ui.Mark("bad", "did not pass")
     who = person_of(last.actor_user) or "its owner"
     before = format_html(
-        "<p>{} {} by {}: {}</p>", head, ui.when(last.drilled_at, relative=True), who, last.reason
+        '<p class="gv-row-of">{} {} <span>by {}: {}</span></p>',
+        head,
+        ui.when(last.drilled_at, relative=True),
+        who,
+        last.reason,
     )
     old = ", ".join(
         f"{'passed' if drill.passed else 'failed'} {drill.drilled_at:%Y-%m-%d}" for drill in earlier
     )
     rest = format_html('<p class="gv-subtle gv-after">Before: {}</p>', old) if old else ""
-    return format_html('<div class="gv-stack">{}{}{}</div>', before, drill_steps(last), rest)
+    return format_html('{}<div class="gv-after">{}{}</div>', before, drill_steps(last), rest)
 
 
 def drill_steps(drill: RollbackDrill) -> ui.Checklist:

@@ -14,19 +14,17 @@ from apps.core import clock, ui
 from apps.core.admin import ModelAdmin, TextFilter, choice_filter, holds
 from apps.core.admin.changelist import KeysetChangeList
 from apps.learning.admin import profile_parts as parts
+from apps.learning.admin.activation_actions import (
+    ActivateAlone,
+    ApproveActivation,
+    ProposeActivation,
+    WithdrawProposal,
+)
 from apps.learning.admin.fragments import fragment, seen_object
 from apps.learning.admin.orders import a_day, orders_of
 from apps.learning.admin.parts import Slow, Watch
-from apps.learning.admin.profile_actions import (
-    GRANT,
-    ActivateAlone,
-    ApproveActivation,
-    Deactivate,
-    ProposeActivation,
-    RollBack,
-    RunDrill,
-    WithdrawProposal,
-)
+from apps.learning.admin.pointer_actions import GRANT
+from apps.learning.admin.rollback_actions import Deactivate, RollBack, RunDrill
 from apps.learning.admin.words import (
     CAUSES,
     MOVED,
@@ -186,7 +184,7 @@ class RankingProfileAdmin(ModelAdmin):
         evidence = format_html(
             '<div class="gv-card">{}</div><div class="gv-after">{}</div>',
             parts.evidence_plot(obj, minimums),
-            parts.evidence_pair(obj),
+            parts.evidence_pair(obj, gate),
         )
         change = self.change_section(request, obj)
         sections = [

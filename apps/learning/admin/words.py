@@ -95,6 +95,16 @@ PROMOTION: dict[str, str] = {
     "formula": "The holdout was answered under another formula.",
     **{code: f"It would not apply: {why}." for code, why in CAUSES.items()},
 }
+# Why an approval does nothing.
+APPROVALS: dict[str, str] = {
+    "same_person": "You proposed it; another person approves.",
+    "lapsed": "The proposal is past its time.",
+    "voided": "The pointer moved since, so the proposal is void.",
+    "withdrawn": "The proposal was withdrawn.",
+    "approved": "The proposal was used already.",
+    "other_version": "The proposal was for another state.",
+    "no_proposal": "Somebody has to propose it first.",
+}
 KINDS: dict[str, str] = {
     "activate": "activated",
     "deactivate": "deactivated",

@@ -11,7 +11,10 @@ from django.db.models import Exists, OuterRef
 
 from apps.accounts.models import Principal
 from apps.feedback.models import Judgment
+from apps.feedback.selectors.labels import folded_labels_of
+from apps.learning.identity import query_group_id
 from apps.learning.models import Evaluation
+from apps.learning.split import is_validation
 from apps.retrieval.models import Receipt
 
 RECENT = 30
@@ -69,6 +72,32 @@ def of_evaluation(evaluation_id: UUID) -> Queue | None:
         tuple(dict.fromkeys((*_there(asked), *_unjudged(found.principal_id, **_scope_set(found.scopes))))),
         (plan["training_queries_lacking"], plan["validation_queries_lacking"]),
     )
+
+
+def lacking_now(queue: Queue, receipt_ids: Sequence[UUID]) -> tuple[int, int]:
+    """Query groups that the evaluation of a queue lacks to fit and to judge, when the labels now on its receipts count.
+
+    A group is there once a search of it has a relevant and a not relevant result on which all annotators agree.
+    """
+    evaluation = Evaluation.objects.only("config", "surface", "principal_id").get(pk=queue.reference)
+    labels = folded_labels_of(principal_id=queue.principal_id, receipt_ids=receipt_ids)
+    said: dict[tuple[UUID, UUID], set[bool]] = {}
+    for receipt, node, surface, relevant in zip(
+        labels.receipt_ids, labels.node_ids, labels.surfaces, labels.values.tolist(), strict=True
+    ):
+        if surface == evaluation.surface:
+            said.setdefault((receipt, node), set()).add(relevant)
+    agreed: dict[UUID, set[bool]] = {}
+    for (receipt, _), words in said.items():
+        if len(words) == 1:
+            agreed.setdefault(receipt, set()).update(words)
+    whole = [receipt for receipt, words in agreed.items() if len(words) == 2]
+    identities = Receipt.objects.filter(pk__in=whole).values_list("query_identity", flat=True)
+    config = evaluation.config
+    groups = {query_group_id(identity) for identity in identities}
+    judging = sum(is_validation(config["seed"], group, config["validation_fraction"]) for group in groups)
+    to_fit, to_judge = queue.lacking or (0, 0)
+    return max(0, to_fit - (len(groups) - judging)), max(0, to_judge - judging)
 
 
 def of_receipt(receipt_id: UUID) -> Queue | None:

@@ -21,7 +21,7 @@ from apps.core.middleware.csp import strict
 from apps.core.problems import Problem
 from apps.learning.desk import sitting as sittings
 from apps.learning.desk.items import look, passage_at
-from apps.learning.desk.queues import Queue, queue_of
+from apps.learning.desk.queues import Queue, lacking_now, queue_of
 from apps.learning.desk.sitting import Sitting
 from apps.learning.services import desk as service
 
@@ -154,7 +154,11 @@ def _item(
     if following is None:
         key, _, reference = sitting.queue.partition("=")
         queue = queue_of({key: reference})
-        return _page(request, "end", context | {"queue": queue, "again": _evaluation(sitting)})
+        context |= {"queue": queue, "again": _evaluation(sitting)}
+        if queue is not None and queue.lacking is not None:
+            context["lacking"] = lacking_now(queue, [UUID(one) for one in sitting.receipts])
+            context["lacks_nothing"] = not any(context["lacking"])
+        return _page(request, "end", context)
     passage = passage_at(following, UUID(sitting.principal_id))
     # What was typed stays with its passage, and a repeated submission with its id.
     kept = given if given and given.get("node") == following.node_id else {}

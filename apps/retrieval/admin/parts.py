@@ -1,7 +1,6 @@
-"""What both pages of receipts show alike: verdicts as facts, rows with what made each score, names of nodes."""
+"""What both pages of receipts show alike beside their ranks: verdicts as facts, and names of nodes."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -17,17 +16,6 @@ WORDS = {
     "arrays": ("arrays", "agree", "do not agree"),
     "replay": ("replay", "equal", "not equal"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step of a score after the formula: what it is, and the score before and after it."""
-
-    kind: str
-    coefficient: float
-    before: float
-    after: float
-    source: str | None = None
 
 
 def verdict_facts(verdict: Verdict) -> list[ui.Fact]:
@@ -48,49 +36,6 @@ def _said(check: Check) -> Any:
 def verdict_notices(verdict: Verdict) -> list[ui.Notice]:
     """What fails, in full; nothing where all holds."""
     return [ui.Notice("bad", check.says) for check in verdict.checks if check.holds is False]
-
-
-def score_bar(contributions: Sequence[tuple[str, float]], steps: Sequence[Step], scale: float) -> ui.ScoreBar:
-    return ui.ScoreBar(
-        contributions, scale, [(step.kind.replace("_", " "), step.after - step.before) for step in steps]
-    )
-
-
-def made_of(
-    columns: Sequence[ui.Column], contributions: Sequence[Sequence[Any]], steps: Sequence[Step], caption: str
-) -> Any:
-    """The tables behind a row: what the formula added up, and the steps after it in their order."""
-    features = ui.Records(
-        f"{caption}: what was added up",
-        columns,
-        [ui.Record(list(cells)) for cells in contributions],
-        wide=True,
-        show_caption=False,
-    )
-    if not steps:
-        return features
-    adjustments = ui.Records(
-        f"{caption}: steps after it, in their order",
-        [
-            ui.Column("step", "main"),
-            *(ui.Column(name, "num") for name in ("coefficient", "before", "after")),
-            ui.Column("from node"),
-        ],
-        [
-            ui.Record(
-                [
-                    step.kind.replace("_", " "),
-                    ui.score(step.coefficient),
-                    ui.score(step.before, 10),
-                    ui.score(step.after, 10),
-                    ui.short_id(step.source, "node id") if step.source else ui.nothing("its own"),
-                ]
-            )
-            for step in steps
-        ],
-        wide=True,
-    )
-    return format_html("{}{}", features, adjustments)
 
 
 def node_names(node_ids: Iterable[UUID]) -> Mapping[UUID, str]:

@@ -4,10 +4,18 @@
 	const $ = (selector, within = document) => within.querySelector(selector);
 	const say = (text) => { const live = $("#gv-live"); if (live) live.textContent = text; };
 	const singleKeys = () => { try { return JSON.parse(localStorage.getItem("govKeys")) !== false; } catch { return true; } };
-	let busy = false;
+	const WAITS = [5, 15, 60];
+	let busy = false, waits = 0, later = 0;
 
+	// The judgment stays in the page with its id, so that whichever try arrives counts once.
 	const notSaved = (form, button, words, link) => {
 		$("[data-not-saved]")?.remove();
+		delete form.dataset.sent;
+		setTimeout(() => button?.removeAttribute("aria-disabled"));
+		if (!link && waits < WAITS.length) {
+			words += ` Trying again in ${WAITS[waits]} s.`;
+			later = setTimeout(() => post(form, button), WAITS[waits++] * 1000);
+		}
 		const box = document.createElement("div");
 		box.className = "gv-notice gv-bad";
 		box.dataset.notSaved = "";
@@ -16,7 +24,7 @@
 		const inner = document.createElement("div");
 		inner.append(`Not saved: ${words} `);
 		if (link) inner.append(Object.assign(document.createElement("a"), { href: link, target: "_blank", textContent: "Sign in in a new window" }), " ");
-		const again = Object.assign(document.createElement("button"), { type: "button", className: "gv-button small", textContent: "Retry" });
+		const again = Object.assign(document.createElement("button"), { type: "button", className: "gv-button small", textContent: "Retry now" });
 		again.addEventListener("click", () => post(form, button));
 		inner.append(again);
 		box.append(inner);
@@ -27,6 +35,7 @@
 	const post = async (form, button) => {
 		if (busy) return;
 		busy = true;
+		clearTimeout(later);
 		const body = new FormData(form);
 		if (button?.name) body.set(button.name, button.value);
 		say("Saving");
@@ -37,10 +46,12 @@
 			const page = new DOMParser().parseFromString(await answer.text(), "text/html");
 			const fresh = $("#desk", page);
 			if (!fresh) { location.assign(answer.url); return; }
+			waits = 0;
 			$("#desk").replaceWith(document.adoptNode(fresh));
-			const where = $(".desk-where", page);
-			if (where && $(".desk-where")) $(".desk-where").replaceWith(document.adoptNode(where));
-			else if (!where) $(".desk-where")?.remove();
+			const side = $(".desk-side", page);
+			if (!side) $(".desk-side")?.remove();
+			else if ($(".desk-side")) $(".desk-side").replaceWith(document.adoptNode(side));
+			else $(".gv-desk-head").append(document.adoptNode(side));
 			const saved = $("[data-saved]");
 			if (saved && answer.ok) saved.textContent += ` · saved ${new Date().toISOString().slice(11, 19)} UTC`;
 			say(answer.ok ? "Saved" : $("[role=alert]")?.textContent || "Not saved");
@@ -52,6 +63,7 @@
 		}
 	};
 
+	addEventListener("online", () => $("[data-not-saved] button")?.click());
 	document.addEventListener("submit", (event) => {
 		const form = event.target;
 		if (form.id !== "judge" && form.id !== "undo") return;
