@@ -6,6 +6,7 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
 
+from apps.core.db import marks
 from apps.core.db.operations.base import ModelOperation, run
 
 SEARCH_PATH = "pg_catalog, pg_temp"
@@ -58,6 +59,9 @@ class DefineFunction(Operation):
             f"AS $function${self.body}$function$"
         )
 
+    def checksum(self) -> str:
+        return marks.code_checksum(self.sql())
+
     def database_forwards(
         self,
         app_label: str,
@@ -65,7 +69,9 @@ class DefineFunction(Operation):
         from_state: ProjectState,
         to_state: ProjectState,
     ) -> None:
+        run(schema_editor, marks.refuse_strangers_sql(self.name))
         run(schema_editor, self.sql())
+        run(schema_editor, marks.mark_sql("FUNCTION", self.name, self.checksum()))
         run(schema_editor, f"REVOKE ALL ON FUNCTION public.{self.name} FROM PUBLIC")
         if self.execute:
             run(schema_editor, f"GRANT EXECUTE ON FUNCTION public.{self.name} TO {', '.join(self.execute)}")
@@ -149,6 +155,9 @@ class DefineView(Operation):
     def state_forwards(self, app_label: str, state: ProjectState) -> None:
         pass
 
+    def checksum(self) -> str:
+        return marks.code_checksum(self.body)
+
     def database_forwards(
         self,
         app_label: str,
@@ -157,6 +166,7 @@ class DefineView(Operation):
         to_state: ProjectState,
     ) -> None:
         run(schema_editor, f"CREATE VIEW public.{self.name} WITH (security_invoker = true) AS {self.body}")
+        run(schema_editor, marks.mark_sql("VIEW", self.name, self.checksum()))
         run(schema_editor, f"GRANT SELECT ON public.{self.name} TO {', '.join(self.select)}")
 
     def database_backwards(
