@@ -13,13 +13,14 @@ LOGINS = ("memory_app", "memory_owner")
 class Breakage:
     """SQL of the administrator, and the one difference that it makes.
 
-    loosens: whether a process must not start on it.
+    loosens: whether a process must not start on it. by: the logins that look.
     """
 
     sql: str
     family: str
     object: str
     loosens: bool = True
+    by: tuple[str, ...] = LOGINS
 
     def __str__(self) -> str:
         return self.sql[:100]
@@ -42,7 +43,7 @@ def found_with(admin: Any, *broken: Breakage) -> list[Difference]:
             cursor.execute("RESET SESSION AUTHORIZATION")
     finally:
         cursor.execute("ROLLBACK")
-    assert seen[0] == seen[1]
+    assert all(found == seen[0] for found in seen)
     return seen[0]
 
 

@@ -69,6 +69,13 @@ def strangers(cursor: Any) -> list[marks.Existing]:
     return [one for one in marks.existing(cursor, names) if not one.ours]
 
 
+def without_marks(admin_url: str) -> bool:
+    """Whether the cluster has roles of our names and no mark on any of them: it is older than marks."""
+    with psycopg.connect(admin_url) as connection, connection.cursor() as cursor:
+        found = marks.existing(cursor, {"ROLE": [role.name for role in ROLES]})
+    return bool(found) and not any(one.mark for one in found)
+
+
 def renew_marks() -> None:
     """Let the marks on what is ours follow the declarations. Run by the owner after migrating; takes nothing new."""
     checksums = manifest().checksums()
