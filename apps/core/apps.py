@@ -8,10 +8,11 @@ def finish_migrating(sender: Any, using: str, **kwargs: Any) -> None:
     """What migrations leave to their end: grants as declared, and marks and signs that follow the declarations."""
     from apps.core.db.grants import sync_grants
     from apps.core.db.provision import renew_marks
-    from apps.core.db.signatures import sign_checks
+    from apps.core.db.signatures import sign_checks, sign_policies
 
     sync_grants()
     renew_marks()
+    sign_policies()
     sign_checks()
 
 

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -34,28 +33,27 @@ PROCESSES = {
 
 
 @pytest.fixture
-def copy(world: World, owner_connection: Any, request: pytest.FixtureRequest) -> Iterator[str]:
+def copy(world: World, request: pytest.FixtureRequest) -> Iterator[str]:
     """The copy as an operator makes it: files of the database, then its rights. Its owner's URL."""
     server = request.config.memory_server  # type: ignore[attr-defined]
-    record(owner_connection, world.principal, text="kept")
-    with journal.reset_state(owner_connection):
-        call_expire()
-        connections.close_all()
-        owner_connection.close()
-        with psycopg.connect(server.url("memory_admin", "postgres"), autocommit=True) as admin:
-            admin.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [DATABASE]
-            )
-            admin.execute(f"CREATE DATABASE {COPY} TEMPLATE {DATABASE}")
-            try:
-                with psycopg.connect(server.url("memory_admin", COPY), autocommit=True) as there:
-                    provision.provision(there, COPY)
-                yield server.url("memory_owner", COPY)
-            finally:
-                admin.execute(f"DROP DATABASE {COPY} WITH (FORCE)")
-        with psycopg.connect(server.url("memory_owner", DATABASE), autocommit=True) as owner:
-            with journal.reset_state(owner):
-                pass
+    with psycopg.connect(server.url("memory_owner", DATABASE), autocommit=True) as owner:
+        record(owner, world.principal, text="kept")
+    call_expire()
+    connections.close_all()
+    with psycopg.connect(server.url("memory_admin", "postgres"), autocommit=True) as admin:
+        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [DATABASE])
+        admin.execute(f"CREATE DATABASE {COPY} TEMPLATE {DATABASE}")
+        try:
+            with psycopg.connect(server.url("memory_admin", COPY), autocommit=True) as there:
+                provision.provision(there, COPY)
+            yield server.url("memory_owner", COPY)
+        finally:
+            admin.execute(f"DROP DATABASE {COPY} WITH (FORCE)")
+    with (
+        psycopg.connect(server.url("memory_owner", DATABASE), autocommit=True) as owner,
+        journal.reset_state(owner),
+    ):
+        pass
 
 
 def ended(kind: str, owner_url: str, folder: Path) -> tuple[int, str]:

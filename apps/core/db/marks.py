@@ -83,8 +83,8 @@ def refuse_strangers_sql(function: str) -> str:
     """Stop a migration that would replace a function which has no mark of ours."""
     return (
         "DO $do$ BEGIN IF EXISTS (SELECT FROM pg_proc WHERE pronamespace = 'public'::regnamespace "
-        f"AND proname = '{function}' AND obj_description(oid, 'pg_proc') IS DISTINCT FROM "
-        f"'{function} ' || oid || ' ' || split_part(obj_description(oid, 'pg_proc'), ' ', 3)) "
+        f"AND proname = '{function}' "
+        "AND split_part(coalesce(obj_description(oid, 'pg_proc'), ''), ' ', 2) <> oid::text) "
         f"THEN RAISE EXCEPTION 'function {function} is there, but not made by this bootstrap' "
         "USING HINT = 'Look at it; provision_roles --adopt takes it.'; END IF; END $do$"
     )

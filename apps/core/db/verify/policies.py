@@ -75,15 +75,15 @@ def _one(
     text: str,
 ) -> Iterator[Difference]:
     """One difference a policy, with all that is other about it."""
+    digest, *forms = (note or "").split() or [""]
+    as_declared = digest == policy.digest(table) and text in forms
     aspects = [
         (f"FOR {policy.command}", f"FOR {COMMANDS[command]}"),
         ("PERMISSIVE", "PERMISSIVE" if permissive else "RESTRICTIVE"),
         (f"TO {policy.role}", "TO " + ", ".join(roles)),
         (
             "the declared USING and WITH CHECK",
-            "the declared USING and WITH CHECK"
-            if note == f"{policy.digest(table)} {text}"
-            else "another text",
+            "the declared USING and WITH CHECK" if as_declared else "another text",
         ),
     ]
     other = [(wanted, found) for wanted, found in aspects if wanted != found]
