@@ -4,10 +4,16 @@ from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 
 
-def make_grants(sender: Any, using: str, **kwargs: Any) -> None:
+def finish_migrating(sender: Any, using: str, **kwargs: Any) -> None:
+    """What migrations leave to their end: grants as declared, and marks and signs that follow the declarations."""
     from apps.core.db.grants import sync_grants
+    from apps.core.db.provision import renew_marks
+    from apps.core.db.signatures import sign_checks, sign_policies
 
     sync_grants()
+    renew_marks()
+    sign_policies()
+    sign_checks()
 
 
 class CoreConfig(AppConfig):
@@ -21,4 +27,4 @@ class CoreConfig(AppConfig):
         from apps.core import checks  # noqa: F401  (registers them)
 
         # Sent once a migrate for each app, after all tables are there; ours is enough.
-        post_migrate.connect(make_grants, sender=self)
+        post_migrate.connect(finish_migrating, sender=self)

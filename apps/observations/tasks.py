@@ -7,14 +7,17 @@ import structlog
 from django.conf import settings
 
 from apps.core import outbound
+from apps.core.db.verify import differences
 from apps.observations import retention, status
 from apps.observations.services import erasure
-from apps.operations import expiry, samples
-from apps.operations.tasks_base import every, task
+from apps.operations import alarms, expiry, samples
+from apps.operations.tasks_base import daily, every, task
 
 log = structlog.get_logger(__name__)
 
 PREFIX = "observation_"
+ROLES_SOURCE = "observations.verify_roles"
+ROLES_DIFFER = "roles_differ"
 
 
 @task(
@@ -67,6 +70,24 @@ def erase(certificate_id: UUID) -> dict[str, int]:
 def resume_erasures() -> dict[str, int]:
     """Go on with erasures of the journal that were interrupted or lack their line in the erasure file."""
     return erasure.resume()
+
+
+@task(
+    name="observations.verify_roles",
+    schedule=daily("02:30"),
+    lease=timedelta(minutes=15),
+    soft_limit=timedelta(minutes=10),
+    misfire="run_once",
+    freshness=timedelta(hours=48),
+)
+def verify_roles() -> dict[str, int]:
+    """Compare roles, rights, policies and functions with the declarations; any difference is an alarm."""
+    found = differences()
+    counts = {"differences": len(found), "loosening": sum(each.loosens for each in found)}
+    for each in found:
+        log.error("role_difference", kind=each.family, source="_".join(each.object.split()))
+    alarms.settle(source=ROLES_SOURCE, readings={ROLES_DIFFER: counts} if found else {})
+    return counts
 
 
 def readings(reading: status.Reading) -> list[samples.Reading]:

@@ -92,6 +92,7 @@ class Drained:
     batches: int = 0
     batch: int = 0
     drained: bool = False
+    timeout: timedelta | None = None
 
     def add(self, counts: dict[str, int]) -> None:
         self.batches += 1
@@ -156,6 +157,7 @@ def drain_group(group: str) -> dict[str, int]:
 def _drain(kind: Expiry, state: Drained) -> None:
     until = time.monotonic() + kind.budget.total_seconds()
     while not state.drained:
+        state.timeout = _timeout(kind, state, until)
         try:
             counts = _one_batch(kind, state)
         except DatabaseError as error:
@@ -165,6 +167,14 @@ def _drain(kind: Expiry, state: Drained) -> None:
             state.drained = not _progress(counts)
         if time.monotonic() >= until:
             return
+
+
+def _timeout(kind: Expiry, state: Drained, until: float) -> timedelta:
+    """Of the next batch. Until one has been committed, at most a quarter of what is left of the budget: otherwise
+    timeouts alone would use it up, run after run, and nothing would ever go."""
+    if state.batches:
+        return kind.statement_timeout
+    return min(kind.statement_timeout, timedelta(seconds=max(0.0, until - time.monotonic()) / 4))
 
 
 def _progress(counts: dict[str, int]) -> int:
@@ -184,7 +194,7 @@ def _one_batch(kind: Expiry, state: Drained) -> dict[str, int]:
     with maintenance_session(), connection.cursor() as cursor:
         cursor.execute(
             "SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)",
-            [_milliseconds(kind.statement_timeout), _milliseconds(kind.lock_timeout)],
+            [_milliseconds(state.timeout or kind.statement_timeout), _milliseconds(kind.lock_timeout)],
         )
         if kind.expire is not None:
             counts = dict(kind.expire(state.batch, state.cutoff))

@@ -29,7 +29,7 @@ def login(url: str, *, pooled: bool) -> dict[str, Any]:
             "timeout": 10,
         }
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "apps.core.db.postgresql",
         "NAME": parts.get("dbname", "memory"),
         "USER": parts.get("user", ""),
         "PASSWORD": parts.get("password", ""),

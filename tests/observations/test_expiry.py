@@ -1,6 +1,8 @@
 """Expiry: due rows go, batch after batch; the state moves in the deleting transaction; nothing is swallowed."""
 
 import os
+import tracemalloc
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -116,6 +118,40 @@ def test_too_short_a_timeout_halves_the_batch_and_the_backlog_falls(world: World
     assert expiry.drain(retention.NAME).counts["records"] == 3000
     assert asked[:3] == [5000, 2500, 1250]
     assert count(state, "observation") == 0
+
+
+def test_with_a_timeout_too_short_for_a_batch_every_run_leaves_less(world: World, state, monkeypatch) -> None:
+    """Real timeouts: a whole batch takes longer than the run may, and its timeout is as long as the run."""
+    many(state, world, 4000)
+    state.execute(
+        "CREATE FUNCTION tests_slow() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN PERFORM pg_sleep(0.003); RETURN OLD; END $$; "
+        "CREATE TRIGGER tests_slow BEFORE DELETE ON observations_observation "
+        "FOR EACH ROW EXECUTE FUNCTION tests_slow()"
+    )
+    (kind,) = (each for each in expiry.registered() if each.name == retention.NAME)
+    hasty = replace(kind, statement_timeout=timedelta(seconds=8), budget=timedelta(seconds=8))
+    monkeypatch.setitem(expiry._registered, retention.NAME, hasty)
+    try:
+        run = expiry.drain(retention.NAME)
+    finally:
+        state.execute("DROP TRIGGER tests_slow ON observations_observation; DROP FUNCTION tests_slow")
+    assert not run.drained
+    assert run.batch < kind.batch
+    assert 0 < run.counts["records"] == 4000 - count(state, "observation")
+    assert "failing" not in status.read().reasons
+
+
+def test_memory_stays_flat_however_much_is_due(world: World, state) -> None:
+    """Rows stay in the database: what the process holds does not grow with them."""
+    peaks = []
+    for number in (10, 10, 10_000):  # the first makes what a process makes once
+        many(state, world, number)
+        tracemalloc.start()
+        assert expiry.drain(retention.NAME).counts["records"] == number
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] < peaks[1] + 256 * 1024
 
 
 def test_total_failure_is_counted_raised_and_alarmed(world: World, state) -> None:
@@ -308,3 +344,34 @@ def test_the_dead_mans_switch_is_rung_after_a_clean_run_alone(
     monkeypatch.setattr(status, "read", lambda: status.Reading({"alarm_reasons": ["success_stale"]}))
     tasks.expire.function()
     assert len(called) == 1
+
+
+# Roles, looked at every day.
+
+
+def test_the_daily_look_at_roles_alarms_on_a_difference_and_closes_when_it_is_gone(
+    world: World, state, admin_connection
+) -> None:
+    open_alarm = Alarm.objects.filter(
+        source="observations.verify_roles", reason="roles_differ", resolved_at=None
+    )
+    assert tasks.verify_roles.function() == {"differences": 0, "loosening": 0}
+    assert not open_alarm.exists()
+    admin_connection.execute("GRANT TRUNCATE ON observations_observation TO memory_api")
+    admin_connection.execute("REVOKE EXECUTE ON FUNCTION observations_shorten FROM memory_maintenance")
+    try:
+        assert tasks.verify_roles.function() == {"differences": 2, "loosening": 1}
+        assert open_alarm.get().details == {"differences": 2, "loosening": 1}
+    finally:
+        admin_connection.execute("REVOKE TRUNCATE ON observations_observation FROM memory_api")
+        admin_connection.execute("GRANT EXECUTE ON FUNCTION observations_shorten TO memory_maintenance")
+    tasks.verify_roles.function()
+    assert not open_alarm.exists()
+
+
+def test_the_look_at_roles_is_scheduled_once_a_day_and_missed_when_it_is_not_run() -> None:
+    declared = tasks.verify_roles.declaration
+    assert declared.schedule is not None
+    assert declared.schedule.interval == DAY
+    assert declared.freshness == 2 * DAY
+    assert declared.misfire == "run_once"

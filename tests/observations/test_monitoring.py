@@ -2,14 +2,21 @@
 
 import json
 import os
+import subprocess
+import sys
 from io import StringIO
 from typing import Any
+from urllib.parse import quote
 
+import psycopg
 import pytest
 from django.core.management import call_command
 
 from apps.core.problems import Problem
 from apps.observations import status
+from memory_platform.embedded import temporary_postgres
+from memory_platform.embedded.private_files import generated_secrets
+from tests.conftest import ROOT
 from tests.observations.test_expiry import call_expire, move_success
 from tests.support import journal
 from tests.support.api import Api
@@ -76,27 +83,86 @@ def test_no_answer_is_exit_three(settings, address) -> None:
     assert run() == (3, {"status": "unknown"})
 
 
-def test_late_empty_and_unreadable_answers_are_exit_three(state, monkeypatch) -> None:
-    monkeypatch.setattr(status, "FUNCTION", "pg_sleep_of_nobody")
-    assert run()[0] == 3
-    monkeypatch.setattr(status, "FUNCTION", "observations_status")
-    monkeypatch.setattr(status, "COLUMNS", ("no_such_column",))
-    assert run()[0] == 3
-    monkeypatch.undo()
-    monkeypatch.setattr(status, "read_with", lambda cursor: cursor.execute("SELECT pg_sleep(2)"))
-    monkeypatch.setattr(status, "LIMIT_MS", 50)
-    assert run()[0] == 3
+def test_a_wrong_password_is_exit_three(settings) -> None:
+    """Against a server that asks for one."""
+    with temporary_postgres() as server:
+        right = server.url("admin", "postgres")
+        psycopg.connect(right).close()
+        secret = generated_secrets(server.secrets_file)["admin"]
+        settings.MONITOR_DATABASE_URL = right.replace(quote(secret, safe=""), "another")
+        with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+            psycopg.connect(settings.MONITOR_DATABASE_URL)
+        assert run() == (3, {"status": "unknown"})
+
+
+@pytest.fixture
+def status_function(state, monkeypatch) -> Any:
+    """Has the monitor ask another function, whose body is given, in place of the journal's."""
+
+    def define(body: str) -> None:
+        state.execute(
+            "CREATE OR REPLACE FUNCTION tests_status() RETURNS SETOF observations_maintenance_state LANGUAGE sql "
+            f"SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$ {body} $$; "
+            "REVOKE ALL ON FUNCTION tests_status FROM PUBLIC; "
+            "GRANT EXECUTE ON FUNCTION tests_status TO memory_monitor"
+        )
+        monkeypatch.setattr(status, "FUNCTION", "tests_status")
+
+    yield define
+    state.execute("DROP FUNCTION IF EXISTS tests_status")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "SELECT * FROM public.observations_maintenance_state WHERE false",
+        "SELECT * FROM public.observations_maintenance_state",
+        "SELECT s.* FROM public.observations_maintenance_state s, pg_sleep(60)",
+    ],
+    ids=["empty", "other columns", "too late"],
+)
+def test_an_answer_that_says_nothing_or_comes_too_late_is_exit_three(
+    status_function, monkeypatch, body: str
+) -> None:
+    status_function(body)
+    monkeypatch.setattr(status, "LIMIT_MS", 200)
+    assert run() == (3, {"status": "unknown"})
+
+
+def test_the_command_as_a_monitor_runs_it(state) -> None:
+    """Its exit codes are a process's; standard output is one line, whatever happens."""
+    for address, code, said in (
+        (os.environ["MONITOR_DATABASE_URL"], 0, "ok"),
+        ("postgresql:///memory?host=/nowhere&user=memory_probe", 3, "unknown"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "manage.py", "observation_status"],
+            cwd=ROOT,
+            env={**os.environ, "MONITOR_DATABASE_URL": address},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == code, done.stderr
+        (line,) = done.stdout.splitlines()
+        assert json.loads(line)["status"] == said
+        assert "nowhere" not in done.stderr
 
 
 def test_the_probe_may_read_the_status_and_nothing_else(state) -> None:
-    import psycopg
-
     with psycopg.connect(os.environ["MONITOR_DATABASE_URL"], autocommit=True) as probe:
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             probe.execute("SELECT observations_status()")  # not before it takes the role
         probe.execute("SET ROLE memory_monitor")
         assert probe.execute("SELECT alarm FROM observations_status()").fetchone() == (False,)
-        for sql in ("SELECT * FROM observations_observation", "SELECT observations_expire(1, now())"):
+        tables = state.execute(
+            "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'v') "
+            "AND (relname LIKE 'observation%' OR relname LIKE 'traces%' OR relname LIKE 'accounts%')"
+        ).fetchall()
+        assert len(tables) > 15
+        for sql in (
+            "SELECT observations_expire(1, now())",
+            *(f"SELECT FROM {table}" for (table,) in tables),
+        ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 probe.execute(sql)
 

@@ -15,7 +15,8 @@ from django.db import DatabaseError, connection
 from apps.core.checks import UnsafeDatabase, refuse_unsafe_database
 from apps.core.db.sessions import principal_session, staff_session
 from apps.core.problems import Forbidden
-from apps.observations import gate, status
+from apps.observations import gate, status, tasks
+from apps.observations.admission import Served, admit
 from apps.observations.reporting import heartbeat_report
 from apps.observations.services import erasure, restore
 from apps.observations.standing import known
@@ -107,7 +108,25 @@ def test_a_running_process_closes_its_journal_at_its_next_heartbeat(on: World, o
     told = {"observation_id": str(UUID(int=1)), "hit_id": str(UUID(int=2)), "helpful": True}
     said = api.post("/v1/observation-feedback", told).json()
     assert said == {"recorded": False, "reason": "observation_unavailable"}
+    assert admit(Served(on.principal, verified=True, traced=True, shared_only=True)) is None
+    for path in ("/v1/observations/export", f"/v1/observations/{UUID(int=1)}"):
+        answer = api.get(path)
+        assert (answer.status_code, code_of(answer)) == (503, "journal_closed")
     assert "identity_changed" in status.read().reasons
+    due = record(owner_connection, on.principal, ago=3 * HOUR, hours=1)
+    assert tasks.expire.function() == {"records": 1, "texts": 0}
+    assert rows(owner_connection, due) == []
+
+
+def test_an_identity_that_cannot_be_read_counts_as_another(world: World, admin_connection) -> None:
+    assert gate.is_open()
+    admin_connection.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
+    try:
+        assert not gate.is_open()
+        assert not heartbeat_report()["gate_open"]
+    finally:
+        admin_connection.execute("GRANT EXECUTE ON FUNCTION pg_control_system() TO PUBLIC")
+    assert gate.is_open()
 
 
 def test_open_before_drain_is_refused(world: World, owner_connection) -> None:

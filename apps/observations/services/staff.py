@@ -2,21 +2,18 @@
 
 from uuid import UUID
 
-from django.db import connection
-
 from apps.core import audit
 from apps.core.db.sessions import GrantMissing, act_for, current_staff
 from apps.core.problems import Forbidden, NotFound
 from apps.core.reasons import check_reason
+from apps.observations import gate
 from apps.observations.exceptions import JournalClosed
 from apps.observations.models import Observation, ObservationText, StaffObservation
 
 
 def is_open() -> bool:
     """Whether the journal is this database's. In a staff session."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT observations_gate_open_for_staff()")
-        return bool(cursor.fetchone()[0])
+    return gate.is_open_for_staff()
 
 
 def reveal_text(*, observation_id: UUID, reason: str) -> str | None:

@@ -6,10 +6,12 @@ from django.db.backends.utils import CursorWrapper
 
 from apps.core.db.roles import declaration, managed_models
 from apps.core.db.rowpolicy import Policy
+from apps.core.db.signatures import form_digest
 from apps.core.db.verify.difference import Difference
-from apps.core.db.verify.manifest import manifest
+from apps.core.db.verify.manifest import Key, manifest
 
-ACTIONS = {"CASCADE": "c", "SET NULL": "n", "NO ACTION": "a", "RESTRICT": "r"}
+ACTIONS = {"c": "CASCADE", "n": "SET NULL", "a": "NO ACTION", "r": "RESTRICT", "d": "SET DEFAULT"}
+COMMANDS = {"*": "ALL", "r": "SELECT", "a": "INSERT", "w": "UPDATE", "d": "DELETE"}
 
 
 def policies(cursor: CursorWrapper) -> Iterator[Difference]:
@@ -72,49 +74,70 @@ def _one(
     note: str | None,
     text: str,
 ) -> Iterator[Difference]:
-    letters = {"ALL": "*", "SELECT": "r", "INSERT": "a", "UPDATE": "w", "DELETE": "d"}
-    if command != letters[policy.command] or not permissive:
-        yield Difference("policies", where, f"FOR {policy.command}", f"command {command}")
-    if roles != [policy.role]:
-        yield Difference("policies", where, f"TO {policy.role}", "TO " + ", ".join(roles))
-    if note != f"{policy.digest(table)} {text}":
-        yield Difference("policies", where, "the declared USING and WITH CHECK", "another text")
+    """One difference a policy, with all that is other about it."""
+    digest, *forms = (note or "").split() or [""]
+    as_declared = digest == policy.digest(table) and text in forms
+    aspects = [
+        (f"FOR {policy.command}", f"FOR {COMMANDS[command]}"),
+        ("PERMISSIVE", "PERMISSIVE" if permissive else "RESTRICTIVE"),
+        (f"TO {policy.role}", "TO " + ", ".join(roles)),
+        (
+            "the declared USING and WITH CHECK",
+            "the declared USING and WITH CHECK" if as_declared else "another text",
+        ),
+    ]
+    other = [(wanted, found) for wanted, found in aspects if wanted != found]
+    if other:
+        expected, found = (", ".join(words) for words in zip(*other, strict=True))
+        yield Difference("policies", where, expected, found)
 
 
 def _foreign_keys(cursor: CursorWrapper) -> Iterator[Difference]:
     cursor.execute(
-        "SELECT c.relname, k.conname, k.convalidated, k.confdeltype, cardinality(k.conkey) FROM pg_constraint k "
-        "JOIN pg_class c ON c.oid = k.conrelid WHERE k.contype = 'f' AND c.relnamespace = 'public'::regnamespace"
+        """
+        SELECT c.relname, k.conname, k.convalidated, t.relname, k.confdeltype, k.condeferrable,
+               ARRAY(SELECT a.attname::text FROM unnest(k.conkey) WITH ORDINALITY u (no, at)
+                     JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.no ORDER BY u.at),
+               ARRAY(SELECT a.attname::text FROM unnest(k.confkey) WITH ORDINALITY u (no, at)
+                     JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.no ORDER BY u.at),
+               ARRAY(SELECT a.attname::text FROM unnest(k.confdelsetcols) u (no)
+                     JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.no)
+        FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid JOIN pg_class t ON t.oid = k.confrelid
+        WHERE k.contype = 'f' AND c.relnamespace = 'public'::regnamespace
+        """
     )
     found = {(table, name): rest for table, name, *rest in cursor.fetchall()}
-    declared = {
-        key: (2 + len(operation.also), operation.on_delete)
-        for key, operation in manifest().foreign_keys.items()
-    }
-    declared |= dict.fromkeys(manifest().owner_keys, (2, "NO ACTION"))
-    for (table, name), (width, on_delete) in sorted(declared.items()):
+    for (table, name), wanted in sorted(manifest().keys.items()):
         where = f"foreign key {name} on {table}"
         row = found.get((table, name))
         if row is None:
             yield Difference("policies", where, "the key", "none")
             continue
-        validated, action, columns = row
+        validated, target, action, deferrable, columns, target_columns, cleared = row
+        have = Key(tuple(columns), target, tuple(target_columns), ACTIONS[action], tuple(cleared))
         if not validated:
             yield Difference("policies", where, "validated", "not validated")
-        if columns != width or action != ACTIONS[on_delete]:
-            yield Difference("policies", where, f"{width} columns, {on_delete}", f"{columns}, {action}")
+        if have != wanted or deferrable:
+            yield Difference("policies", where, str(wanted), f"{have}{' DEFERRABLE' * deferrable}")
 
 
 def _checks(cursor: CursorWrapper) -> Iterator[Difference]:
-    """Those written in SQL: deadlines, and what may be kept at all. Django compares its own."""
+    """Deadlines, what may be kept at all, and which words a column may hold."""
     cursor.execute(
-        "SELECT c.relname, k.conname, k.convalidated FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid "
+        "SELECT c.relname, k.conname, k.convalidated, pg_get_expr(k.conbin, k.conrelid), "
+        "coalesce(obj_description(k.oid, 'pg_constraint'), '') "
+        "FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid "
         "WHERE k.contype = 'c' AND c.relnamespace = 'public'::regnamespace"
     )
-    found = {(table, name): validated for table, name, validated in cursor.fetchall()}
-    for table, name in sorted(manifest().checks):
+    found = {(table, name): rest for table, name, *rest in cursor.fetchall()}
+    for (table, name), check in sorted(manifest().checks.items(), key=lambda item: item[0]):
         where = f"check {name} on {table}"
         if (table, name) not in found:
             yield Difference("policies", where, "the check", "none")
-        elif not found[table, name]:
+            continue
+        validated, expression, signed = found[table, name]
+        digest, *forms = signed.split() or [""]
+        if not validated:
             yield Difference("policies", where, "validated", "not validated")
+        elif digest != check.digest() or form_digest(expression) not in forms:
+            yield Difference("policies", where, "the declared condition", "another condition")

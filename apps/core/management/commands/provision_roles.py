@@ -8,13 +8,25 @@ from django.core.management.base import BaseCommand, CommandError
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from apps.core.db.provision import database_statements, role_statements
+from apps.core.db.provision import (
+    Refused,
+    database_statements,
+    let_in,
+    provision,
+    role_statements,
+    strangers,
+)
 from memory_platform.embedded import connection_urls
 from memory_platform.environment import environment
 
+NEWEST = 160000
+
 
 class Command(BaseCommand):
-    help = "Print (--print) or run (--apply) the SQL that makes roles and database ready; needs DATABASE_ADMIN_URL."
+    help = (
+        "Print (--print) or run (--apply) the SQL that makes roles and database ready; needs DATABASE_ADMIN_URL. It "
+        "stops at a role or object of our names that it did not make; --adopt lists those, asks, and takes them."
+    )
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -23,6 +35,10 @@ class Command(BaseCommand):
             "--print", action="store_true", dest="show", help="Write the SQL, without passwords."
         )
         action.add_argument("--apply", action="store_true", help="Run it.")
+        action.add_argument(
+            "--adopt", action="store_true", help="Take what is there under our names for ours, then run it."
+        )
+        parser.add_argument("--confirm", metavar="DATABASE", help="Of --adopt: its answer, without asking.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         urls = connection_urls(environment())
@@ -38,19 +54,26 @@ class Command(BaseCommand):
             return
         if not urls.admin:
             raise CommandError("DATABASE_ADMIN_URL is not set: a login that may create roles is needed.")
-        self._apply(urls.admin, database, logins)
+        self._make_database(urls.admin, database)
+        parts = {**conninfo_to_dict(urls.admin), "dbname": database}
+        with psycopg.connect(**parts, autocommit=True) as connection:  # type: ignore[arg-type]
+            if options["adopt"]:
+                self._confirm(connection, database, options["confirm"])
+            try:
+                provision(connection, database, adopt=bool(options["adopt"]))
+            except Refused as refused:
+                raise CommandError(str(refused)) from None
+            let_in(connection, logins)
+        self.stdout.write(f"Roles and database {database} are ready.")
 
     def _print(self, database: str) -> None:
-        statements = [*role_statements({}, 160000), *database_statements(database)]
+        statements = [*role_statements(NEWEST), *database_statements(database)]
         for statement in statements:
             self.stdout.write(statement.as_string(None) + ";")
-        self.stdout.write("-- then, for each login: ALTER ROLE … LOGIN, and \\password … in psql")
+        self.stdout.write("-- then, for each login: \\password … in psql, and ALTER ROLE … LOGIN")
 
-    def _apply(self, admin: str, database: str, passwords: dict[str, str]) -> None:
+    def _make_database(self, admin: str, database: str) -> None:
         with psycopg.connect(admin, autocommit=True) as connection:
-            with connection.transaction():
-                for statement in role_statements(passwords, connection.info.server_version):
-                    connection.execute(statement)
             found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [database]).fetchone()
             if found is None:
                 connection.execute(
@@ -58,8 +81,15 @@ class Command(BaseCommand):
                         sql.Identifier(database)
                     )
                 )
-        parts = {**conninfo_to_dict(admin), "dbname": database}
-        with psycopg.connect(**parts, autocommit=False) as connection:  # type: ignore[arg-type]
-            for statement in database_statements(database):
-                connection.execute(statement)
-        self.stdout.write(f"Roles and database {database} are ready.")
+
+    def _confirm(self, connection: "psycopg.Connection[Any]", database: str, answer: str | None) -> None:
+        """Say what would be taken, and have the database's name typed."""
+        with connection.cursor() as cursor:
+            found = strangers(cursor)
+        for one in found:
+            self.stdout.write(str(one))
+        self.stdout.write(f"{len(found)} of our names without our mark in {database} and its cluster.")
+        if answer is None:
+            answer = input("Type the name of the database to take them for ours: ")
+        if answer != database:
+            raise CommandError("Nothing was taken.")

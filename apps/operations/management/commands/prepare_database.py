@@ -5,7 +5,9 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
+from apps.core.db.provision import without_marks
 from memory_platform.embedded import connection_urls
+from memory_platform.embedded.postgres import DATABASE
 from memory_platform.environment import environment
 
 
@@ -18,7 +20,11 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         env = environment()
-        if connection_urls(env).admin:
+        urls = connection_urls(env)
+        if urls.admin:
+            # An embedded server is this installation's alone: what it made before there were marks, it takes.
+            if env.database_url is None and without_marks(urls.admin):
+                call_command("provision_roles", adopt=True, confirm=DATABASE, stdout=self.stdout)
             call_command("provision_roles", apply=True, stdout=self.stdout)
         if env.database_url is None or env.database_owner_url is not None:
             call_command("migrate", interactive=False, verbosity=1, stdout=self.stdout)
