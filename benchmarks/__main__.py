@@ -2,8 +2,8 @@
 
     python -m benchmarks [--only NAME …]
 
-A benchmark is a module of this package with a `main`. Each runs in a process of its own; one that fails or falls
-below its floor does not keep the others from running, and the exit code says so.
+A benchmark is a module of this package with a `main`, or a package with a `__main__`. Each runs in a process of its
+own; one that fails or falls below its floor does not keep the others from running, and the exit code says so.
 """
 
 import argparse
@@ -21,8 +21,9 @@ CPU_INFO = Path("/proc/cpuinfo")
 
 
 def names() -> list[str]:
-    """Benchmarks: the modules that can be run; helpers have no `main`."""
-    return sorted(path.stem for path in HERE.glob("[a-z]*.py") if "def main(" in path.read_text("utf-8"))
+    """Benchmarks: the modules and packages that can be run; helpers have no `main`."""
+    modules = [path.stem for path in HERE.glob("[a-z]*.py") if "def main(" in path.read_text("utf-8")]
+    return sorted([*modules, *(path.parent.name for path in HERE.glob("*/__main__.py"))])
 
 
 def machine() -> str:

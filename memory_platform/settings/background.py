@@ -9,7 +9,13 @@ CELERY_BROKER_URL = celery_broker_url(connection_urls(env).broker)
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # A message that was not acknowledged goes to another worker after this time; no run may last as long
 # (`apps.operations.declarations.LONGEST_RUN`).
-CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600, "socket_timeout": 30}
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "visibility_timeout": 3600,
+    "socket_timeout": 30,
+    # A request that wants to send looks once more and goes on: what was not sent, the schedule finds.
+    "max_retries": 1,
+    "interval_start": 0,
+}
 CELERY_BEAT_SCHEDULER = "apps.operations.beat:Scheduler"
 CELERY_TIMEZONE = "UTC"
 CELERY_ENABLE_UTC = True

@@ -1,44 +1,49 @@
-"""Measures the learning of ranking multipliers, beside PRME's on the same receipts.
+"""Measures the fit of ranking multipliers and the bootstrap, from columns, beside PRME's fit of the same receipts.
 
-    python -m benchmarks.learning [--receipts 5000] [--reference-python PATH]
+    python -m benchmarks.learning.fitting [--receipts 5000] [--reference-python PATH]
 
-`--reference-python` names an interpreter of an environment with `prme==0.15.0`; it then fits the same
-receipts in the same run, one process after the other. Ratios are what is printed to be compared: absolute
-times depend on the machine.
+`--reference-python` names an interpreter of an environment with `prme==0.15.0`, which fits in the same run, one
+process after the other. Times are processor seconds.
 """
 
 import argparse
 import hashlib
 import json
 import random
-import resource
-import subprocess
 import tempfile
 import time
 import tracemalloc
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
+import django
 import numpy as np
+
+import memory_platform  # noqa: F401  names the settings
+
+django.setup()  # receipts and policies are read by modules that know the models; no database is asked
 
 from apps.learning.bootstrap import Resampling, bootstrap_interval
 from apps.learning.evaluate import EvaluationInputs, evaluate
-from apps.learning.fit import Fitted, PairwiseObjective, coordinate_search, pairwise_objective
+from apps.learning.fit import PairwiseObjective, coordinate_search, pairwise_objective
 from apps.learning.metrics import JudgedPool
 from apps.learning.prme_inputs import evaluation_inputs
-from apps.learning.receipt_set import LabelSet, ReceiptSet
 from apps.learning.schemas import LearningConfig
 from apps.learning.selection import select
 from apps.retrieval.prme.documents import ScoreTrace, ScoringWeights
 from apps.retrieval.prme.reading import iter_label_records, iter_receipts
 from apps.retrieval.prme.replay import weighted_score
+from benchmarks.bounds import Bound
+from benchmarks.bounds import report as report_rows
+from benchmarks.learning import reference
 from tests.support.prme import PACKING
 from tests.support.prme import SCORING as WEIGHTS
 
 Result = TypeVar("Result")
+NATIVE_RESAMPLING = "pcg64_multiply_shift"
 # A preference behind the labels that the configured weights do not have.
 PREFERENCE = {"semantic_similarity": 0.2, "lexical_relevance": 0.6, "recency_factor": 0.2}
 
@@ -163,116 +168,51 @@ def training_objective(inputs: EvaluationInputs, config: LearningConfig) -> Pair
     )
 
 
-def measure_ours(receipts: Path, labels: Path, times: int) -> float:
-    """Print our times, those of `times` as many receipts too; the seconds of the fit."""
+def measure_ours(receipts: Path, labels: Path) -> tuple[float, list[Bound]]:
+    """The seconds of the fit of all receipts, and what was measured beside it."""
     config = LearningConfig(max_records=1_000_000)
-    seconds, inputs = timed(lambda: evaluation_inputs(iter_receipts(receipts), iter_label_records(labels)))
-    print(f"read, verify, replay and checksum   {seconds:8.2f} s")
-    seconds, report = timed(lambda: evaluate(inputs, scopes=("project",), config=config))
-    print(f"evaluation from columns             {seconds:8.2f} s   {report.decision}")
+    reading, inputs = timed(lambda: evaluation_inputs(iter_receipts(receipts), iter_label_records(labels)))
+    evaluating, report = timed(lambda: evaluate(inputs, scopes=("project",), config=config))
     objective = training_objective(inputs, config)
-    seconds, fitted = timed(lambda: coordinate_search(objective, passes_per_step=config.passes_per_step))
-    print(f"fit of all receipts                 {seconds:8.2f} s   {len(objective.winner):,} pairs")
+    fitting, _ = timed(lambda: coordinate_search(objective, passes_per_step=config.passes_per_step))
     tracemalloc.start()
-    search: Callable[[], Fitted] = lambda: coordinate_search(  # noqa: E731
-        training_objective(inputs, config), passes_per_step=1
-    )
-    search()
-    print(f"memory of the fit, peak             {tracemalloc.get_traced_memory()[1] / 2**20:8.0f} MiB")
+    coordinate_search(training_objective(inputs, config), passes_per_step=1)
+    peak = tracemalloc.get_traced_memory()[1] / 2**20
     tracemalloc.stop()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"memory of the process, peak         {peak:8.0f} MiB   loss {fitted.loss_after:.4f}")
-    if times > 1:
-        measure_many(inputs, times)
-    return seconds
+    count = len(inputs.receipts)
+    return fitting, [
+        Bound(f"reading, verifying, replaying {count:,} receipts from files", "–", f"{reading:.2f} s"),
+        Bound(f"evaluation of {count:,} from columns", "–", f"{evaluating:.2f} s, {report.decision}"),
+        Bound(f"fit of {count:,} receipts", "–", f"{fitting:.2f} s, {len(objective.winner):,} pairs"),
+        Bound("memory of the fit, peak", "≤ 300 MB", f"{peak:.0f} MiB", peak <= 300),
+    ]
 
 
-def tiled(inputs: EvaluationInputs, times: int) -> EvaluationInputs:
-    """The same receipts and labels `times` over, as other requests with other queries."""
-    receipts, labels = inputs.receipts, inputs.labels
-    copies, num_rows, num = range(times), len(receipts.recorded), len(receipts)
-    scorer = receipts.scorer.take(np.tile(np.arange(num_rows), times))
-    sizes = np.tile(np.diff(receipts.offsets), times)
-    return replace(
-        inputs,
-        receipts=ReceiptSet(
-            request_ids=tuple(f"{copy:03}-{name}" for copy in copies for name in receipts.request_ids),
-            checksums=receipts.checksums * times,
-            query_identities=tuple(f"{copy} {text}" for copy in copies for text in receipts.query_identities),
-            scopes=receipts.scopes * times,
-            formulas=receipts.formulas * times,
-            contracts=receipts.contracts * times,
-            offsets=np.concatenate([[0], np.cumsum(sizes)]),
-            recorded=np.tile(receipts.recorded, times),
-            tie_group=np.tile(receipts.tie_group, times),
-            tie_path=np.tile(receipts.tie_path, times),
-            id_rank=np.tile(receipts.id_rank, times),
-            scorer=scorer,
-        ),
-        labels=LabelSet(
-            feedback_ids=tuple(f"{copy:03}-{name}" for copy in copies for name in labels.feedback_ids),
-            record_receipt=np.concatenate([labels.record_receipt + copy * num for copy in copies]),
-            record_surface=labels.record_surface * times,
-            label_record=np.concatenate([labels.label_record + copy * len(labels) for copy in copies]),
-            label_row=np.concatenate([labels.label_row + copy * num_rows for copy in copies]),
-            label_value=np.tile(labels.label_value, times),
-            label_grade=np.tile(labels.label_grade, times),
-        ),
-        resampling="pcg64_multiply_shift",
-    )
-
-
-def measure_many(inputs: EvaluationInputs, times: int) -> None:
-    """An evaluation of `times` as many receipts, from columns."""
-    many = tiled(inputs, times)
-    config = LearningConfig(max_records=1_000_000)
-    seconds, report = timed(lambda: evaluate(many, scopes=("project",), config=config))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"evaluation of {len(many.receipts):9,} receipts   {seconds:8.2f} s   {report.decision}")
-    print(f"memory of the process, peak         {peak:8.0f} MiB")
-
-
-def measure_bootstrap() -> None:
-    """10,000 resamples over 1,000 groups, both generators."""
+def measure_bootstrap() -> list[Bound]:
+    """10,000 resamples over 1,000 groups, both generators; the bound is the native one's."""
     gains = np.random.default_rng(0).normal(0.01, 0.1, 1000)
+    rows = []
     for resampling in get_args(Resampling):
-        seconds, _ = timed(lambda: bootstrap_interval(gains, samples=10_000, seed=42, resampling=resampling))  # noqa: B023
-        print(f"bootstrap 10,000 × 1,000            {seconds:8.2f} s   {resampling}")
+        seconds, _ = timed(partial(bootstrap_interval, gains, samples=10_000, seed=42, resampling=resampling))
+        native = resampling == NATIVE_RESAMPLING
+        what = f"10,000 resamples over 1,000 groups, {resampling}"
+        rows.append(
+            Bound(what, "≤ .3 s" if native else "–", f"{seconds:.2f} s", seconds <= 0.3 if native else None)
+        )
+    return rows
 
 
-REFERENCE = """
-import json, sys, time
-from prme.models.relevance import RelevanceRecord, RetrievalReceipt
-from prme.retrieval import learning
-from prme.types import Scope
-
-lines = lambda path: open(path).read().splitlines()
-receipts = [RetrievalReceipt.model_validate_json(line) for line in lines(sys.argv[1])]
-records = [RelevanceRecord.model_validate_json(line) for line in lines(sys.argv[2])]
-fit, spent = learning._fit, []
-
-
-def timed(observations, config):
-    start = time.process_time()
-    result = fit(observations, config)
-    spent.append((time.process_time() - start) / len(observations))
-    return result
-
-
-learning._fit = timed
-start = time.process_time()
-report = learning.evaluate_learning(receipts, records, user_id="owner", scopes=[Scope("project")])
-print(json.dumps({"whole": time.process_time() - start, "fit_per_receipt": spent[0],
-                  "multipliers": report.multipliers.model_dump()}))
-"""
-
-
-def measure_reference(python: str, receipts: Path, labels: Path) -> dict[str, Any]:
-    """PRME's seconds on the same files: the whole evaluation, and its fit per training receipt."""
-    command = [python, "-c", REFERENCE, str(receipts), str(labels)]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    result: dict[str, Any] = json.loads(output.splitlines()[-1])
-    return result
+def beside_reference(python: str, receipts: Path, labels: Path, *, fit: float, count: int) -> list[Bound]:
+    """Its fit scaled to as many receipts (it grows linearly), and whether it finds the same multipliers."""
+    theirs = reference.measure(python, receipts, labels)
+    ratio = theirs["fit_per_receipt"] * count / fit
+    inputs = evaluation_inputs(iter_receipts(receipts), iter_label_records(labels))
+    ours = evaluate(inputs, scopes=("project",)).multipliers.model_dump()
+    same = ours == theirs["multipliers"]
+    return [
+        Bound("PRME's fit of as many ÷ ours", "≥ 150", f"{ratio:,.0f}", ratio >= 150),
+        Bound("multipliers of both", "equal", "equal" if same else "differ", same),
+    ]
 
 
 def write_files(folder: Path, count: int, candidates: int) -> tuple[Path, Path]:
@@ -289,7 +229,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--receipts", type=int, default=5000)
     parser.add_argument("--candidates", type=int, default=15)
-    parser.add_argument("--times", type=int, default=20, help="also evaluate so many times the receipts")
     parser.add_argument("--reference-python", help="interpreter with prme==0.15.0")
     parser.add_argument(
         "--reference-receipts", type=int, default=500, help="PRME fits so many; its time grows linearly"
@@ -297,16 +236,12 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        fit = measure_ours(*write_files(folder, options.receipts, options.candidates), options.times)
-        measure_bootstrap()
+        fit, rows = measure_ours(*write_files(folder, options.receipts, options.candidates))
+        rows += measure_bootstrap()
         if options.reference_python:
             files = write_files(folder, options.reference_receipts, options.candidates)
-            reference = measure_reference(options.reference_python, *files)
-            theirs = reference["fit_per_receipt"] * options.receipts
-            print(f"PRME's fit, scaled to as many       {theirs:8.2f} s   {theirs / fit:,.0f} × ours")
-            inputs = evaluation_inputs(iter_receipts(files[0]), iter_label_records(files[1]))
-            ours = evaluate(inputs, scopes=("project",)).multipliers.model_dump()
-            print(f"same multipliers as PRME            {ours == reference['multipliers']}")
+            rows += beside_reference(options.reference_python, *files, fit=fit, count=options.receipts)
+    report_rows(rows)
 
 
 if __name__ == "__main__":

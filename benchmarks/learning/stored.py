@@ -1,6 +1,6 @@
 """Measures learning over receipts that are stored: read from the database, verified, fitted, judged.
 
-    python -m benchmarks.stored_receipts [--receipts 5000] [--candidates 15]
+    python -m benchmarks.learning.stored [--receipts 5000] [--candidates 15] [--reference-python PATH]
 
 Receipts are written by the service that searches use, of rows with random features; half of each one's candidates
 are judged by a preference that the default weights do not have.
@@ -9,19 +9,26 @@ are judged by a preference that the default weights do not have.
 import argparse
 import random
 import resource
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 import numpy as np
 
+from benchmarks.bounds import Bound
+from benchmarks.bounds import report as report_rows
 from benchmarks.database import analyze, own_database
 
 Result = TypeVar("Result")
 PREFERENCE = np.array([0.2, 0.6, 0.0, 0.2, 0.0, 0.0])
 QUERY_SET = UUID(int=1)
 BATCH = 1000
+REFERENCE_RECEIPTS = 500
+LIMITS: dict[int, tuple[int, int | None]] = {5_000: (2, None), 100_000: (40, 2048)}
+"""Seconds and MiB that are asked, by number of receipts."""
 
 
 def timed(run: Callable[[], Result]) -> tuple[float, Result]:
@@ -136,8 +143,8 @@ def labels_of(receipts: Any, seed: int = 3) -> Any:
     )
 
 
-def measure(identity: Any, ids: list[UUID]) -> None:
-    """Print the times of reading, and of reading with the evaluation."""
+def measure(identity: Any, ids: list[UUID]) -> tuple[float, list[Bound]]:
+    """The seconds of reading with the evaluation, and its rows."""
     from apps.core.db.sessions import principal_session
     from apps.learning.evaluate import EvaluationInputs, evaluate
     from apps.learning.native_receipts import load_receipt_set
@@ -148,7 +155,7 @@ def measure(identity: Any, ids: list[UUID]) -> None:
         with principal_session(identity):
             return load_receipt_set(ids)
 
-    read, receipts = timed(load)
+    reading, receipts = timed(load)
     labels = labels_of(receipts)
 
     def whole() -> Any:
@@ -159,29 +166,57 @@ def measure(identity: Any, ids: list[UUID]) -> None:
 
     seconds, report = timed(whole)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(
-        f"{len(receipts):,} receipts, {len(receipts.recorded):,} candidates, {len(labels.label_row):,} labels"
-    )
-    print(
-        f"read, verify, replay                {read:8.2f} s   {len(receipts) / read:9,.0f} receipts a second"
-    )
-    print(f"read and evaluate                   {seconds:8.2f} s   {report.decision}")
-    print(f"memory of the process, peak         {peak:8.0f} MiB")
+    count = len(receipts)
+    limit, most = LIMITS.get(count, (None, None))
+    rows = [
+        Bound(
+            f"reading, verifying, replaying {count:,} stored",
+            "–",
+            f"{reading:.2f} s, {count / reading:,.0f} a second",
+        ),
+        Bound(
+            f"evaluation of {count:,} stored, read included",
+            f"≤ {limit} s" if limit else "–",
+            f"{seconds:.2f} s, {report.decision}",
+            seconds <= limit if limit else None,
+        ),
+        Bound(
+            "memory of that process, peak",
+            f"≤ {most:,} MB" if most else "–",
+            f"{peak:,.0f} MiB",
+            peak <= most if most else None,
+        ),
+    ]
+    return seconds, rows
+
+
+def beside_reference(python: str, *, seconds: float, count: int) -> list[Bound]:
+    """PRME's evaluation of fewer receipts of the same shape, scaled to as many; its processor time grows linearly."""
+    from benchmarks.learning import reference
+    from benchmarks.learning.fitting import write_files
+
+    with tempfile.TemporaryDirectory() as folder:
+        theirs = reference.measure(python, *write_files(Path(folder), REFERENCE_RECEIPTS, 15))
+    ratio = theirs["whole_per_receipt"] * count / seconds
+    return [Bound("PRME's evaluation of as many ÷ ours", "≥ 30", f"{ratio:,.0f}", ratio >= 30)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--receipts", type=int, default=5000)
     parser.add_argument("--candidates", type=int, default=15)
+    parser.add_argument("--reference-python", help="interpreter with prme==0.15.0")
     options = parser.parse_args()
     with own_database():
         from benchmarks.worlds import principal, workspace
 
         identity = principal(workspace("stored"), "token:benchmark")
-        seconds, ids = timed(lambda: fill(identity, options.receipts, options.candidates))
-        print(f"stored in                           {seconds:8.2f} s")
+        ids = fill(identity, options.receipts, options.candidates)
         analyze()
-        measure(identity, ids)
+        seconds, rows = measure(identity, ids)
+    if options.reference_python:
+        rows += beside_reference(options.reference_python, seconds=seconds, count=options.receipts)
+    report_rows(rows)
 
 
 if __name__ == "__main__":

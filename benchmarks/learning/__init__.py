@@ -1,0 +1,1 @@
+"""What learning costs: the fit, evaluations of stored receipts, holdouts, and searches beside an evaluation."""
