@@ -19,6 +19,7 @@ from apps.traces import tasks as trace_tasks
 from tests.feedback.test_label_lifetime import end_traces, hold
 from tests.support.factories import make_principal, make_staff, make_token, make_world
 from tests.support.library import ask, store, wiki
+from tests.support.statements import calls_for_holds
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -93,6 +94,14 @@ def test_one_principal_after_another_is_pruned_and_a_hold_keeps(world, owner_con
     assert expiry.status(retention.ABLATIONS).values["expired_ablations"] == 0
     with principal_session(other):
         assert (Ablation.objects.count(), PresenceAssessment.objects.count()) == (1, 1)
+
+
+def test_what_is_not_due_costs_no_look_at_holds(world, owner_connection, admin_connection) -> None:
+    """The status is read again and again, whatever number of records there is."""
+    made(world.principal)
+    for days, calls in ((0, 0), (731, 2)):
+        age(owner_connection, days, *TABLES)
+        assert calls_for_holds(admin_connection, "feedback_ablations_status") == calls
 
 
 def test_erasing_a_principal_takes_its_ablations_alone(

@@ -27,6 +27,7 @@ from tests.feedback.test_concurrency import together
 from tests.support.factories import make_principal, make_staff, make_token, make_world
 from tests.support.labels import fill, judge, keep
 from tests.support.library import ask, store, wiki
+from tests.support.statements import calls_for_holds
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -255,15 +256,9 @@ def test_erasing_a_principal_leaves_no_record_of_it(
 
 def test_what_is_not_due_costs_no_look_at_holds(me, labelled, owner_connection, admin_connection) -> None:
     """The status is read again and again, whatever number of records there is."""
-    asked = (
-        "SELECT coalesce(sum(calls), 0) FROM pg_stat_xact_user_functions WHERE funcname = 'operations_held'"
-    )
     for days, calls in ((0, 0), (731, 1)):
         age(owner_connection, days)
-        with admin_connection.transaction():
-            admin_connection.execute("SET LOCAL track_functions = 'all'")
-            admin_connection.execute("SELECT * FROM feedback_labels_status()").fetchall()
-            assert admin_connection.execute(asked).fetchone() == (calls,)
+        assert calls_for_holds(admin_connection, "feedback_labels_status") == calls
 
 
 # At once.

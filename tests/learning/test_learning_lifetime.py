@@ -26,6 +26,7 @@ from apps.traces import tasks as trace_tasks
 from apps.traces.models import Trace
 from tests.support import collection
 from tests.support.factories import make_world
+from tests.support.statements import calls_for_holds
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("quiet")]
 
@@ -108,6 +109,17 @@ def test_overdue_evidence_is_an_alarm(me, owner_connection) -> None:
     status = expiry.status(retention.LEARNING)
     assert "expired_evaluations" in status.reasons
     assert status.oldest_overdue_seconds > timedelta(days=29).total_seconds()
+
+
+def test_what_is_not_due_costs_no_look_at_holds(me, made, owner_connection, admin_connection) -> None:
+    """The status is read again and again, whatever number of evaluations there is."""
+    collection.hold_out(me, collection.evaluate(me, config=FEW), collection.query_set(made))
+    rows = {"learning_evaluation": "requested_at", "learning_holdout": "requested_at"}
+    rows["learning_query_set"] = "created_at"
+    for days, calls in ((0, 0), (731, 3)):
+        for table, column in rows.items():
+            age(owner_connection, table, column, days)
+        assert calls_for_holds(admin_connection, "learning_status") == calls
 
 
 def test_what_nobody_works_on_is_sent_again(me, owner_connection, monkeypatch) -> None:

@@ -25,3 +25,14 @@ def sent() -> Iterator[list[tuple[str, Any]]]:
         yield collected
     finally:
         psycopg.Cursor.execute = execute  # type: ignore[method-assign]
+
+
+def calls_for_holds(admin: Any, status: str) -> int:
+    """How often one reading of a status function asks whether a hold covers a row. `admin` is the administrator's."""
+    asked = (
+        "SELECT coalesce(sum(calls), 0) FROM pg_stat_xact_user_functions WHERE funcname = 'operations_held'"
+    )
+    with admin.transaction():
+        admin.execute("SET LOCAL track_functions = 'all'")
+        admin.execute(f"SELECT * FROM {status}()").fetchall()
+        return int(admin.execute(asked).fetchone()[0])
