@@ -185,6 +185,34 @@ def test_refused_connection_is_one_constant_line(
     assert journal.count(owner_connection, "observation") == 0
 
 
+@pytest.mark.parametrize("where", ["event", "standing", "insert"])
+def test_whatever_goes_wrong_is_one_constant_line_and_one_count(
+    library: World, owner_connection, monkeypatch, caplog, where
+) -> None:
+    """Also what nobody foresaw, whose words may hold the query."""
+
+    def fail(*args: Any, **more: Any) -> Any:
+        raise RuntimeError(f"could not keep {args} {more} amber quarter")
+
+    place, name = {
+        "event": (observed, "event_of"),
+        "standing": (records, "read_standing"),
+        "insert": (records, "_insert"),
+    }[where]
+    monkeypatch.setattr(place, name, fail)
+    before = written("failed")
+    caplog.set_level("DEBUG")
+    with structlog.testing.capture_logs() as lines:
+        body = ask(library.principal, query="billing of the amber quarter")
+    assert json.loads(body)["results"]
+    assert not fields_in(body)
+    told = [line for line in lines if line["log_level"] in {"error", "warning", "critical"}]
+    assert told == [{"event": "observation_not_stored", "log_level": "error"}]
+    assert written("failed") == before + 1
+    assert "amber" not in caplog.text + repr(lines)
+    assert journal.count(owner_connection, "observation") == 0
+
+
 def test_answers_with_an_id_have_their_row_in_the_database(library: World, owner_connection) -> None:
     for _ in range(5):
         answer = json.loads(ask(library.principal))
