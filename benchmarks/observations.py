@@ -1,35 +1,58 @@
 """Measures the journal of searches: what it adds to a search, how fast due rows go, what its status costs.
 
-    python -m benchmarks.observations [--nodes 2000] [--rounds 200] [--due 20000] [--rows 100000]
+    python -m benchmarks.observations [--nodes 2000] [--rounds 200] [--due 100000] [--rows 1000000]
 
-Times are in milliseconds on this machine. Searches of one that takes part and of one that does not alternate, so that
-both meet the same machine. Expiry is compared with a bare DELETE of as many rows, and status read at a full journal.
+The bounds speak of `--due 1000000 --rows 10000000`, which takes about 10 GiB of disk; smaller numbers show ratios and
+plans. It ends with one table of every bound. Times are in milliseconds on this machine, processor time (Python and
+the connection's process of PostgreSQL) beside them. Searches with the journal off, of one that takes no part and of
+one that does take turns, so that all meet the same machine. Expiry is compared with a bare DELETE of as many rows.
 """
 
 import argparse
 import json
 import os
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count as counting_up
 from typing import Any
 
+import psutil
+
+from benchmarks.bounds import Bound, report
 from benchmarks.database import analyze, own_database
 from benchmarks.search import measured, median, show
 
 KEY = "only-for-benchmarks-" * 3
+WARM_UP = 20
+CHUNK = 1_000_000
+OVERDUE = 5_000
+MIB = 2**20
+MOST_MIB = 32.0
+"""A drain that kept what it deletes would grow by more than a kilobyte a row."""
 
-# Rows that came due an hour ago, or with a month to live; each with a text.
+_fills = counting_up()
+
+# Records of the past two days with so long to live, every `texts`-th with a text. Ids ascend, as the platform's do.
 FILL = """
 WITH record AS (
   INSERT INTO observations_observation
     (id, workspace_id, principal_id, corpus, observed_at, record_expires_at, query_fingerprint, fingerprint_key_id,
      fingerprint_version, text_disposition, purpose, consent_version, snapshot)
-  SELECT gen_random_uuid(), %(workspace)s, %(principal)s, 'shared', now() - interval '2 days' - n * interval '1 ms',
-    now() + %(left)s::interval, repeat('0', 64), 'k', 'hmac-sha256:nfc-trim-v1', 'retained', 'p', 'c', %(snapshot)s
-  FROM generate_series(1, %(count)s) n
+  SELECT ('01900000-0000-7000-8000-' || lpad(to_hex(%(base)s + n), 12, '0'))::uuid,
+    %(workspace)s, %(principal)s, 'shared',
+    now() - interval '2 days' - n * interval '1 ms',
+    now() + %(left)s::interval + n * interval '1 ms', repeat('0', 64), 'k', 'hmac-sha256:nfc-trim-v1',
+    CASE WHEN n %% %(texts)s::int = 0 THEN 'retained' ELSE 'disabled' END, 'p', 'c', %(snapshot)s
+  FROM generate_series(%(first)s::int, %(last)s::int) n
   RETURNING id, workspace_id, principal_id, observed_at, text_disposition)
 INSERT INTO observations_observation_text
   (observation_id, workspace_id, principal_id, observed_at, text_disposition, query_text, text_expires_at)
 SELECT record.*, 'a query of some words', now() + %(left)s::interval FROM record
+WHERE record.text_disposition = 'retained'
 """
 
 
@@ -37,8 +60,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--nodes", type=int, default=2_000)
     parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--due", type=int, default=20_000)
-    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--due", type=int, default=100_000)
+    parser.add_argument("--rows", type=int, default=1_000_000)
     options = parser.parse_args()
     os.environ |= {
         "OBSERVATION_MODE_CEILING": "platform-text",
@@ -57,9 +80,15 @@ def run(options: argparse.Namespace) -> None:
     for each in (inside, outside):
         fill_traces(each, 1_000)
     turn_on(inside)
-    searches(inside, outside, options.nodes, options.rounds)
-    expiry(inside, options.due)
-    status(inside, options.rows)
+    rows: list[Bound] = []
+    if options.rounds:
+        rows += searches(inside, outside, options.nodes, options.rounds)
+    if options.due:
+        rows += expiry(inside, options.due)
+    if options.rows:
+        rows += status(inside, options.rows)
+    print()
+    report(rows)
 
 
 def owner() -> Any:
@@ -87,7 +116,19 @@ def turn_on(me: Any) -> None:
         )
 
 
-def searches(inside: Any, outside: Any, nodes: int, rounds: int) -> None:
+@dataclass
+class Caller:
+    """Who searches, and whether the deployment allows a journal at all."""
+
+    name: str
+    identity: Any
+    ceiling: str = "platform-text"
+    times: list[float] = field(default_factory=list)
+
+
+def searches(inside: Any, outside: Any, nodes: int, rounds: int) -> list[Bound]:
+    from django.conf import settings
+
     from apps.search import found
     from apps.search.schemas import SearchRequest
     from apps.search.services import search
@@ -99,85 +140,206 @@ def searches(inside: Any, outside: Any, nodes: int, rounds: int) -> None:
             fill(each, nodes, Texts(seed=7))
     analyze()
     texts = Texts(seed=8)
-    requests = [texts.request() for _ in range(rounds + 20)]
+    requests = [texts.request() for _ in range(rounds + WARM_UP)]
     given = {request.query: request.embedding for request in requests}
     vars(found)["embed_query"] = given.__getitem__
 
-    def once(caller: Any, request: Any) -> float:
+    def once(caller: Caller, request: Any) -> None:
+        settings.OBSERVATION_MODE_CEILING = caller.ceiling
         asked = SearchRequest(query=request.query, limit=LIMIT)
-        start = time.perf_counter()
-        document = search(caller=caller, request=asked, verified=True).document
-        spent = 1000 * (time.perf_counter() - start)
-        assert ("_meta" in document) == (caller is inside)
-        return spent
+        document = search(caller=caller.identity, request=asked, verified=True).document
+        assert ("_meta" in document) == (caller is enrolled)
 
-    times: dict[str, list[float]] = {"outside": [], "inside": []}
+    off = Caller("the journal is off", outside, ceiling="off")
+    other = Caller("takes no part", outside)
+    enrolled = Caller("takes part, record committed", inside)
+    callers = (off, other, enrolled)
     for number, request in enumerate(requests):
-        for name, caller in (("outside", outside), ("inside", inside)):
-            spent = once(caller, request)
-            if number >= 20:
-                times[name].append(spent)
+        # Each goes first in turn: who comes second finds warmer caches.
+        for place in range(len(callers)):
+            caller = callers[(number + place) % len(callers)]
+            start = time.perf_counter()
+            once(caller, request)
+            if number >= WARM_UP:
+                caller.times.append(1000 * (time.perf_counter() - start))
     print(f"A search of {nodes} nodes, limit {LIMIT}, trace committed, {rounds} of each in turn")
-    show("takes no part", times["outside"])
-    show("takes part, record committed", times["inside"])
-    pairs = [a - b for a, b in zip(times["inside"], times["outside"], strict=True)]
-    print(f"  the record adds {median(pairs):.2f} ms at the median of pairs (must: ≤ 3)")
-    # Processor time, which a busy machine leaves as it is.
-    busy = [measured(lambda request, who=who: once(who, request), requests) for who in (outside, inside)]
-    print(f"  and {busy[1].processor - busy[0].processor:.2f} ms of processor time")
+    busy = {}
+    for caller in callers:
+        show(caller.name, caller.times)
+        busy[caller.name] = measured(partial(once, caller), requests)
+    sent = {caller.name: statements(partial(once, caller, requests[0])) for caller in callers}
+    rows = []
+    for label, caller, base, must, most in (
+        (
+            "a search of one that takes part, over one that does not",
+            enrolled,
+            other,
+            "≤ 3 ms more at p50",
+            3.0,
+        ),
+        ("a search of one that takes no part, over the journal off", other, off, "nothing", None),
+    ):
+        more = median([a - b for a, b in zip(caller.times, base.times, strict=True)])
+        processor = busy[caller.name].processor - busy[base.name].processor
+        asked = sent[caller.name] - sent[base.name]
+        told = f"{more:.2f} ms; {processor:.2f} ms of processor; {asked} statements"
+        rows.append(Bound(label, must, told, asked == 0 if most is None else more <= most))
+    return rows
 
 
-def fill_due(me: Any, count: int, left: str) -> None:
+def statements(call: Any) -> int:
+    """How many statements a call sends, once caches are warm."""
+    import psycopg
+
+    count, execute = 0, psycopg.Cursor.execute
+
+    def counting(cursor: Any, *given: Any, **more: Any) -> Any:
+        nonlocal count
+        count += 1
+        return execute(cursor, *given, **more)
+
+    call()
+    psycopg.Cursor.execute = counting  # type: ignore[method-assign, assignment]
+    try:
+        call()
+    finally:
+        psycopg.Cursor.execute = execute  # type: ignore[method-assign]
+    return count
+
+
+def fill(me: Any, count: int, left: str, *, texts: int = 1, hits: int = 10) -> None:
+    """Set-based, as the owner; a chunk a transaction, so that no single one fills the disk with its log."""
     hit = dict.fromkeys(("sourceRef", "retrievedContentHash", "returnedContentHash"), "0" * 64)
-    snapshot = {"version": 1, "hits": [{"id": str(n), "rank": n} | hit for n in range(1, 11)]}
+    snapshot = {"version": 1, "hits": [{"id": str(n), "rank": n} | hit for n in range(1, hits + 1)]}
     values = {
         "workspace": me.workspace_id,
         "principal": me.principal_id,
-        "count": count,
         "left": left,
+        "texts": texts,
         "snapshot": json.dumps(snapshot),
     }
     with owner() as connection:
-        connection.execute(FILL, values)
+        base = next(_fills) * 2**32
+        for first in range(1, count + 1, CHUNK):
+            last = min(first + CHUNK - 1, count)
+            connection.execute(FILL, values | {"base": base, "first": first, "last": last})
     analyze()
 
 
-def expiry(me: Any, due: int) -> None:
-    """Half of the rows by a bare DELETE of the owner, in batches as large, then the other half by the drain."""
+def expiry(me: Any, due: int) -> list[Bound]:
+    """The rows by a bare DELETE of the owner, in batches as large, then as many by the drain."""
+    from django.db import connection as django
+
     from apps.observations import retention
+    from apps.observations.status import read
     from apps.operations.expiry import drain
 
     bare_batch = (
         "DELETE FROM observations_observation WHERE id IN (SELECT id FROM observations_observation "
         "WHERE record_expires_at <= now() ORDER BY record_expires_at LIMIT 5000)"
     )
-    spent = []
-    for drained in (False, True):
-        fill_due(me, due, "-1 hour")
+    fill(me, due, "-2 hours")
+    start = time.perf_counter()
+    with owner() as connection:
+        while connection.execute(bare_batch).rowcount:
+            pass
+    bare = time.perf_counter() - start
+    fill(me, due, "-2 hours")
+    with django.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        backend = cursor.fetchone()[0]
+    with growth(os.getpid(), backend) as grown:
         start = time.perf_counter()
-        if drained:
-            assert drain(retention.NAME).counts["records"] >= due
-        else:
-            with owner() as connection:
-                while connection.execute(bare_batch).rowcount:
-                    pass
-        spent.append(time.perf_counter() - start)
-    print(f"Expiry of {due} records, each with a text")
-    print(f"  drain {due / spent[1]:,.0f} rows a second, bare DELETE {due / spent[0]:,.0f}")
-    print(f"  {spent[1] / spent[0]:.2f} × the bare DELETE")
+        done = drain(retention.NAME)
+        spent = time.perf_counter() - start
+    assert done.counts["records"] == due
+    start = time.perf_counter()
+    assert not read().values["expired_records"]
+    first = 1000 * (time.perf_counter() - start)
+    ratio, most = spent / bare, max(grown.values(), default=0.0)
+    rate = f"{due / spent:,.0f} rows a second against {due / bare:,.0f}"
+    memory = ", ".join(f"{name} {more:.1f} MiB" for name, more in grown.items())
+    return [
+        Bound(
+            f"drain of {due:,} records with texts ÷ bare DELETE",
+            "≤ 1.5",
+            f"{ratio:.2f}; {rate}",
+            ratio <= 1.5,
+        ),
+        Bound("memory during it, over its start", f"flat: ≤ {MOST_MIB:.0f} MiB", memory, most <= MOST_MIB),
+        Bound("the status right after it, before any vacuum", "–", f"{first:.1f} ms"),
+    ]
 
 
-def status(me: Any, rows: int) -> None:
+@contextmanager
+def growth(*processes: int) -> Iterator[dict[str, float]]:
+    """The most private memory of this process and of its connection's, above the start; what cannot be read is
+    left out."""
+    names = ("Python", "PostgreSQL")
+    watched = {name: psutil.Process(pid) for name, pid in zip(names, processes, strict=True)}
+    before = {name: private(process) for name, process in watched.items()}
+    known = {name: value for name, value in before.items() if value is not None}
+    grown = dict.fromkeys(known, 0.0)
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(0.1):
+            for name, start in known.items():
+                now = private(watched[name])
+                grown[name] = max(grown[name], ((now or 0) - start) / MIB)
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        yield grown
+    finally:
+        over.set()
+        watcher.join()
+
+
+def private(process: psutil.Process) -> int | None:
+    """Bytes that a process shares with no other."""
+    try:
+        return int(process.memory_full_info().uss)
+    except (psutil.Error, AttributeError):
+        return None
+
+
+def status(me: Any, rows: int) -> list[Bound]:
+    fill(me, rows, "30 days", texts=10, hits=1)
+    print(f"Status of a journal of {rows:,} records, one in ten with a text")
+    quiet, none = readings("none overdue")
+    fill(me, OVERDUE, "-2 hours")
+    busy, all_due = readings(f"{OVERDUE:,} overdue")
+    return [
+        Bound(f"status at {rows:,} records", "≤ 20 ms at p50", f"{quiet:.1f} ms", quiet <= 20),
+        Bound(f"the same with {OVERDUE:,} records and texts overdue", "–", f"{busy:.1f} ms"),
+        Bound("scans of a whole table by both", "0", str(none + all_due), none + all_due == 0),
+    ]
+
+
+def readings(label: str, times: int = 50) -> tuple[float, int]:
+    """The median of reading the status, in milliseconds, and how often a whole table was scanned for it."""
     from apps.observations.status import read
 
-    fill_due(me, rows, "30 days")
-    times = []
-    for _ in range(50):
+    spent, before = [], scans()
+    for _ in range(times):
         start = time.perf_counter()
         read()
-        times.append(1000 * (time.perf_counter() - start))
-    print(f"Status of a journal of {rows} records")
-    show("in a session of its own", times)
+        spent.append(1000 * (time.perf_counter() - start))
+    show(label, spent)
+    return median(spent), scans() - before
+
+
+def scans() -> int:
+    """Scans of all records or texts so far."""
+    with owner() as connection:
+        connection.execute("SELECT pg_stat_force_next_flush()")
+        found = connection.execute(
+            "SELECT sum(seq_scan) FROM pg_stat_user_tables "
+            "WHERE relname IN ('observations_observation', 'observations_observation_text')"
+        ).fetchone()
+    return int(found[0])
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from django.db import DatabaseError, connection
 from psycopg import errors, sql
 
 from apps.core.db.sessions import maintenance_session, monitor_session
+from apps.operations.holds import HoldCheckFailed
 
 logger = structlog.get_logger(__name__)
 
@@ -162,6 +163,8 @@ def _drain(kind: Expiry, state: Drained) -> None:
             counts = _one_batch(kind, state)
         except DatabaseError as error:
             state.batch = _smaller_batch(error, state.batch)
+        except HoldCheckFailed as refused:
+            raise ExpiryFailed(refused.code) from None
         else:
             state.add(counts)
             state.drained = not _progress(counts)

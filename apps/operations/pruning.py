@@ -1,7 +1,7 @@
 """What operations keep for a fixed term and then drop. The terms stand in the functions in PostgreSQL.
 
-An app whose own rows have such a term (certificates: 1826 days) adds a kind in the same way. Audit entries go
-after 1826 days, too; a chain is not cut past an entry that a legal hold covers.
+An app whose own rows have such a term adds a kind in the same way. What a legal hold covers stays: a certificate past
+its 1826 days, and an audit entry, past which its chain is not cut.
 """
 
 from datetime import datetime, timedelta
@@ -10,10 +10,12 @@ from uuid import UUID
 from apps.core import audit
 from apps.core.models.audit import DAYS_KEPT, AuditEntry
 from apps.operations import holds
+from apps.operations.erasure.models import ErasureCertificate, ErasureStatus
 from apps.operations.expiry import Expiry, register
 
 GROUP = "prune"
 AUDIT_ENTRY = "core.auditentry"
+CERTIFICATE = "operations.erasurecertificate"
 # Deliveries before alarms, which they name; names sort in the order in which they are pruned.
 PRUNED = (
     "deliveries",
@@ -55,8 +57,17 @@ def _workspace_of_entry(entry_id: UUID) -> UUID | None:
     return AuditEntry.objects.filter(pk=entry_id).values_list("workspace_id", flat=True).first()
 
 
+def _workspace_of_certificate(certificate_id: UUID) -> UUID | None:
+    """Of a complete one: what is under way goes on, whoever looks."""
+    found = ErasureCertificate.objects.filter(pk=certificate_id, status=ErasureStatus.COMPLETE)
+    return found.values_list("workspace_id", flat=True).first()
+
+
 def register_own() -> None:
     holds.register_kind(holds.HoldKind(AUDIT_ENTRY, "an audit entry", locate=_workspace_of_entry))
+    holds.register_kind(
+        holds.HoldKind(CERTIFICATE, "an erasure certificate", locate=_workspace_of_certificate)
+    )
     for name in PRUNED:
         register_prune(f"prune_{name}", f"operations_prune_{name}")
     register(

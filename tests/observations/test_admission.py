@@ -126,19 +126,23 @@ CONDITIONS = {
     ids=lambda value: value if isinstance(value, str) else value.__name__,
 )
 def test_each_missing_condition_alone_leaves_no_trace_of_the_journal(
-    library: World, owner_connection, settings, code, take_away
+    library: World, owner_connection, settings, monkeypatch, code, take_away
 ) -> None:
+    """The answer is that of a platform without a journal, byte for byte but for what is of one search alone."""
     identity = owner_connection.execute(
         "SELECT system_identifier FROM observations_maintenance_state"
     ).fetchone()[0]
     take_away(library, owner_connection, settings)
     journal.forget()
     try:
-        before = counted(code)
-        observed = ask(library.principal)
+        before, at = counted(code), clock.now()
+        refused = ask(library.principal, reference_time=at)
         assert counted(code) == before + 1
-        assert not any(field.encode() in observed for field in FIELDS)
+        assert not any(field.encode() in refused for field in FIELDS)
         assert journal.count(owner_connection, "observation") == 0
+        monkeypatch.setattr(services, "ticket_for", lambda *args, **more: None)
+        absent = ask(library.principal, reference_time=at)
+        assert same_but_for_ids(refused) == same_but_for_ids(absent)
     finally:
         owner_connection.execute(
             "UPDATE observations_maintenance_state SET system_identifier = %s", [identity]
@@ -157,15 +161,22 @@ def same_but_for_ids(body: bytes) -> str:
     return json.dumps(document)
 
 
-def test_answer_without_a_ticket_is_that_of_a_platform_without_a_journal(
-    library: World, owner_connection, settings, monkeypatch
+@pytest.mark.parametrize("missing", ["not_verified", "private_not_allowed", "busy"])
+def test_of_a_call_each_missing_condition_leaves_no_trace_either(
+    library: World, owner_connection, monkeypatch, missing
 ) -> None:
-    settings.OBSERVATION_KILL_SWITCH = True
-    at = clock.now()
-    killed = ask(library.principal, reference_time=at)
+    given: dict[str, Any] = {"reference_time": clock.now(), "verified": missing != "not_verified"}
+    if missing == "private_not_allowed":
+        given["corpus"] = "all"
+    if missing == "busy":
+        for _ in range(3):
+            journal.circuit.failed()
+    before = counted(missing)
+    refused = ask(library.principal, **given)
+    assert counted(missing) == before + 1
     monkeypatch.setattr(services, "ticket_for", lambda *args, **more: None)
-    absent = ask(library.principal, reference_time=at)
-    assert same_but_for_ids(killed) == same_but_for_ids(absent)
+    assert same_but_for_ids(refused) == same_but_for_ids(ask(library.principal, **given))
+    assert journal.count(owner_connection, "observation") == 0
 
 
 def test_unverified_untraced_private_and_busy_ones_are_not_admitted(library: World, settings) -> None:

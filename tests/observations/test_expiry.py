@@ -341,8 +341,9 @@ def test_the_dead_mans_switch_is_rung_after_a_clean_run_alone(
     settings.OBSERVATION_DEADMAN_URL = "https://alive.example/ping"
     tasks.expire.function()
     assert called == [("GET", "https://alive.example/ping")]
-    monkeypatch.setattr(status, "read", lambda: status.Reading({"alarm_reasons": ["success_stale"]}))
-    tasks.expire.function()
+    with monkeypatch.context() as patch:
+        patch.setattr(status, "read", lambda: status.Reading({"alarm_reasons": ["success_stale"]}))
+        tasks.expire.function()
     assert len(called) == 1
 
 
@@ -375,3 +376,36 @@ def test_the_look_at_roles_is_scheduled_once_a_day_and_missed_when_it_is_not_run
     assert declared.schedule.interval == DAY
     assert declared.freshness == 2 * DAY
     assert declared.misfire == "run_once"
+def test_it_is_not_rung_after_a_run_that_left_due_rows_or_failed(
+    world: World, state, settings, monkeypatch
+) -> None:
+    called = []
+    monkeypatch.setattr(tasks.outbound, "request", lambda *args, **more: called.append(args))
+    settings.OBSERVATION_DEADMAN_URL = "https://alive.example/ping"
+    many(state, world, 10)
+    out_of_time = replace(expiry._registered[retention.NAME], budget=timedelta(0), batch=5)
+    with monkeypatch.context() as patch:
+        patch.setitem(expiry._registered, retention.NAME, out_of_time)
+        tasks.expire.function()
+    assert count(state, "observation") == 5
+    assert called == []
+
+    def fail(*args: Any) -> Any:
+        raise expiry.ExpiryFailed("sqlstate_XX000")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(expiry, "_one_batch", fail)
+        with pytest.raises(expiry.ExpiryFailed):
+            tasks.expire.function()
+    assert called == []
+    tasks.expire.function()
+    assert called == [("GET", "https://alive.example/ping")]
+
+
+def test_a_service_that_does_not_answer_fails_no_run(world: World, state, settings, monkeypatch) -> None:
+    def fail(*args: Any, **more: Any) -> Any:
+        raise tasks.outbound.OutboundFailed("timeout")
+
+    monkeypatch.setattr(tasks.outbound, "request", fail)
+    settings.OBSERVATION_DEADMAN_URL = "https://alive.example/ping"
+    assert tasks.expire.function() == {"records": 0, "texts": 0}

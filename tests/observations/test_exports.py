@@ -155,6 +155,38 @@ def test_existing_files_and_links_are_left_as_they_are(world: World, token, tmp_
     assert not (tmp_path / "elsewhere.json").exists()
 
 
+def test_the_file_itself_follows_no_link_and_takes_no_path_that_is_there(tmp_path) -> None:
+    """Also where the path came to be after the command had looked."""
+    there, link = tmp_path / "there.json", tmp_path / "link.json"
+    there.write_text("mine")
+    link.symlink_to(there)
+    dangling = tmp_path / "dangling.json"
+    dangling.symlink_to(tmp_path / "elsewhere.json")
+    for path in (there, link, dangling):
+        with pytest.raises(FileExistsError):
+            exports.write_file(path, b"theirs")
+    assert there.read_text() == "mine"
+    assert sorted(os.listdir(tmp_path)) == ["dangling.json", "link.json", "there.json"]
+
+
+def test_the_file_is_private_from_its_first_byte_whatever_the_mask(tmp_path, monkeypatch) -> None:
+    path, modes = tmp_path / "out.json", []
+    opened = os.fdopen
+
+    def look(descriptor: int, mode: str) -> Any:
+        modes.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
+        return opened(descriptor, mode)
+
+    monkeypatch.setattr(exports.os, "fdopen", look)
+    before = os.umask(0)
+    try:
+        exports.write_file(path, b"mine")
+    finally:
+        os.umask(before)
+    assert modes == [0o600]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
 def test_without_a_token_it_fails_before_any_connection(world: World, tmp_path, monkeypatch) -> None:
     monkeypatch.delenv(TOKEN, raising=False)
     with CaptureQueriesContext(connection) as queries:

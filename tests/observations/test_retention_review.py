@@ -7,18 +7,22 @@ import pytest
 from django.db import DatabaseError, connection
 
 from apps.core import clock
-from apps.core.db.sessions import maintenance_session, staff_session
+from apps.core.db.sessions import maintenance_session, principal_session, staff_session
 from apps.core.problems import Forbidden, InvalidRequest
+from apps.observations.models.exports import Location
 from apps.observations.policy import KIND
+from apps.observations.services import erasure
 from apps.observations.services import reviews as journal_reviews
 from apps.observations.services.enrolments import enrol
+from apps.observations.services.exports import export
 from apps.observations.services.reviews import SUBJECT, start_of
-from apps.operations import reviews, tasks
+from apps.operations import alarms, reviews, tasks
 from apps.operations.models import Alarm, RetentionReview
 from apps.operations.models.reviews import Decision
 from tests.support import journal
-from tests.support.factories import World, make_principal, make_staff
+from tests.support.factories import World, make_principal, make_staff, make_world
 from tests.support.journal import HOUR, feedback, record, seen
+from tests.support.library import CHAIN, store, wiki
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -103,13 +107,123 @@ def test_a_decision_freezes_its_inputs_and_an_empty_band_is_not_measured(
     told = row.inputs["journal"]
     assert (told["useful_0_7"], told["useful_8_30"], told["useful_31_90"]) == (1, None, 0)
     assert told["distinct_queries_a_week"] == 1
-    assert row.inputs["deletions"] == {"overdue_copies": 0}
+    assert row.inputs["deletions"] == {"overdue_copies": 0, "incomplete_erasures": 0}
+    assert row.inputs["curation"] == {"curated_a_week": None}
+    feedback(owner_connection, on.principal, record(owner_connection, on.principal))
+    row.refresh_from_db()
+    assert row.inputs["journal"] == told
     with pytest.raises(DatabaseError):
         RetentionReview.objects.filter(pk=row.pk).update(inputs={})
     stranger = make_staff(on.workspace, "audit")
     with staff_session(stranger), connection.cursor() as cursor:
         cursor.execute("SELECT distinct_queries FROM observations_review_counts(%s)", [on.workspace.pk])
         assert cursor.fetchone() == (0,)
+
+
+def inputs(world: World, staff: Any) -> dict[str, Any]:
+    with staff_session(staff):
+        return reviews.gather(SUBJECT, world.workspace.pk)
+
+
+def test_bands_of_age_count_what_has_feedback_that_was_not_withdrawn(
+    on: World, owner_connection, reviewer
+) -> None:
+    for days in (0, 7, 8, 30, 31, 89):
+        feedback(
+            owner_connection, on.principal, record(owner_connection, on.principal, ago=days * DAY + HOUR)
+        )
+        record(owner_connection, on.principal, ago=days * DAY + HOUR)
+    stranger = make_principal(make_world().workspace)
+    feedback(owner_connection, stranger, record(owner_connection, stranger))
+    told = inputs(on, reviewer)["journal"]
+    assert [told[f"useful_{band}"] for band in ("0_7", "8_30", "31_90")] == [2, 2, 2]
+    owner_connection.execute("UPDATE observations_observation_feedback SET withdrawn_at = now()")
+    told = inputs(on, reviewer)["journal"]
+    assert [told[f"useful_{band}"] for band in ("0_7", "8_30", "31_90")] == [0, 0, 0]
+
+
+def test_queries_of_a_week_are_distinct_ones(on: World, owner_connection, reviewer) -> None:
+    for days, number in ((1, 1), (2, 1), (3, 2), (8, 3)):
+        key = record(owner_connection, on.principal, ago=days * DAY)
+        owner_connection.execute("ALTER TABLE observations_observation DISABLE TRIGGER USER")
+        owner_connection.execute(
+            "UPDATE observations_observation SET query_fingerprint = %s WHERE id = %s",
+            [f"{number}" * 64, key],
+        )
+        owner_connection.execute("ALTER TABLE observations_observation ENABLE TRIGGER USER")
+    assert inputs(on, reviewer)["journal"]["distinct_queries_a_week"] == 2
+
+
+def test_what_changed_in_the_corpus_since_the_review_before(on: World, owner_connection, reviewer) -> None:
+    began(owner_connection, on, clock.now() - 10 * DAY)
+    old, gone, *_ = store(on.principal, *CHAIN)
+    store(make_principal(make_world().workspace), *CHAIN)
+    owner_connection.execute(
+        "UPDATE graph_node SET created_at = now() - interval '11 days' WHERE id = ANY (%s::uuid[])",
+        [[old, gone]],
+    )
+    owner_connection.execute("UPDATE graph_node SET archived_at = now() WHERE id = %s", [gone])
+    first = {"passages": 2, "passages_added": 1, "passages_put_away": 1, "passages_deleted": None}
+    assert inputs(on, reviewer)["corpus"] == first
+    decide(on, reviewer)
+    store(on.principal, wiki("delta-page", "Another step."))
+    second = {"passages": 3, "passages_added": 1, "passages_put_away": 0, "passages_deleted": None}
+    assert inputs(on, reviewer)["corpus"] == second
+    assert inputs(on, make_staff(on.workspace, "audit"))["corpus"]["passages"] == 0
+
+
+def test_what_should_be_gone_and_is_not_is_told(on: World, owner_connection, reviewer) -> None:
+    record(owner_connection, on.principal, text="t", hours=24)
+    with principal_session(on.principal):
+        export(location=Location.API)
+        erasure.begin()
+    assert inputs(on, reviewer)["deletions"] == {"overdue_copies": 0, "incomplete_erasures": 1}
+    owner_connection.execute("ALTER TABLE observations_export_record DISABLE TRIGGER USER")
+    owner_connection.execute("UPDATE observations_export_record SET latest_expires_at = now()")
+    owner_connection.execute("ALTER TABLE observations_export_record ENABLE TRIGGER USER")
+    assert inputs(on, reviewer)["deletions"] == {"overdue_copies": 1, "incomplete_erasures": 1}
+    owner_connection.execute("UPDATE observations_export_record SET attested_at = now()")
+    assert inputs(on, reviewer)["deletions"]["overdue_copies"] == 0
+
+
+def test_alarms_of_the_period_are_those_of_the_journal_since_the_review_before(
+    on: World, owner_connection, reviewer
+) -> None:
+    began(owner_connection, on, clock.now() - 3 * DAY)
+    other = make_world().workspace.pk
+    for source, workspace in (
+        ("expiry:observations", None),
+        ("observations.expire", None),
+        ("observations.activation", on.workspace.pk),
+        ("observations.activation", other),
+        ("traces.expire", None),
+    ):
+        alarms.raise_alarm(source=source, reason="failing", workspace=workspace)
+    assert inputs(on, reviewer)["alarms"] == {"alarms": 3, "days": 3}
+    Alarm.objects.filter(source="observations.expire").update(last_seen_at=clock.now() - 4 * DAY)
+    assert inputs(on, reviewer)["alarms"] == {"alarms": 2, "days": 3}
+    decide(on, reviewer)
+    assert inputs(on, reviewer)["alarms"] == {"alarms": 0, "days": 0}
+    alarms.raise_alarm(source="expiry:observations", reason="failing")
+    assert inputs(on, reviewer)["alarms"] == {"alarms": 1, "days": 0}
+
+
+def test_who_promotes_waits_for_an_overdue_review_though_it_sees_none(
+    on: World, owner_connection, reviewer
+) -> None:
+    """What curation asks before a promotion."""
+    began(owner_connection, on, clock.now() - timedelta(hours=721))
+    curator = make_staff(on.workspace, "curate")
+    with staff_session(curator):
+        assert not RetentionReview.objects.exists()
+        with pytest.raises(reviews.ReviewOverdue):
+            reviews.require_reviewed(SUBJECT, on.workspace.pk)
+    decide(on, reviewer)
+    with staff_session(curator):
+        reviews.require_reviewed(SUBJECT, on.workspace.pk)
+    with clock.frozen(clock.now() + 31 * DAY), staff_session(curator):
+        with pytest.raises(reviews.ReviewOverdue):
+            reviews.require_reviewed(SUBJECT, on.workspace.pk)
 
 
 @pytest.mark.parametrize("ahead", [timedelta(hours=23), 93 * DAY, -DAY])
@@ -119,10 +233,12 @@ def test_the_next_review_is_1_to_92_days_ahead(on: World, reviewer, ahead: timed
 
 
 def test_extending_records_and_changes_nothing(on: World, owner_connection, reviewer) -> None:
-    before = limits_of(owner_connection, on)
+    record(owner_connection, on.principal, text="t")
+    before = limits_of(owner_connection, on), deadlines(owner_connection), texts(owner_connection)
     row = decide(on, reviewer, Decision.EXTEND)
-    assert (row.decision, limits_of(owner_connection, on)) == ("extend_needs_schema_change", before)
+    assert row.decision == "extend_needs_schema_change"
     assert reviews.carry_out() == 0
+    assert before == (limits_of(owner_connection, on), deadlines(owner_connection), texts(owner_connection))
 
 
 def test_shortening_needs_another_person_and_reaches_old_rows(
@@ -162,6 +278,11 @@ def test_shorter_texts_leave_records_alone(on: World, owner_connection, reviewer
 
 def deadlines(owner: Any) -> dict[Any, datetime]:
     return dict(owner.execute("SELECT id, record_expires_at FROM observations_observation").fetchall())
+
+
+def texts(owner: Any) -> dict[Any, datetime]:
+    found = owner.execute("SELECT observation_id, text_expires_at FROM observations_observation_text")
+    return dict(found.fetchall())
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Alarms: one open per source and reason, repeated, taken up, closed by a clean reading, and delivered."""
 
+import hmac
 import json
 import socket
 from datetime import timedelta
@@ -69,6 +70,19 @@ def test_a_whole_reading_raises_its_reasons_and_closes_the_others() -> None:
     alarms.settle(source="tests.source", readings={"b": {"count": 2}, "c": {}})
     still = set(Alarm.objects.filter(resolved_at=None).values_list("source", "reason"))
     assert still == {("tests.source", "b"), ("tests.source", "c"), ("tests.other", "overdue")}
+
+
+def test_a_clean_reading_closes_with_a_notice_and_another_alarm_is_a_new_one() -> None:
+    make_destination(make_world())
+    alarms.settle(source="tests.source", readings={"a": {"count": 1}})
+    alarms.settle(source="tests.source", readings={"a": {"count": 2}})
+    alarms.settle(source="tests.source", readings={})
+    told = Delivery.objects.order_by("id").values_list("notice", "alarm__reason")
+    assert list(told) == [("opened", "a"), ("resolved", "a")]
+    alarms.settle(source="tests.source", readings={})
+    assert Delivery.objects.count() == 2
+    alarms.settle(source="tests.source", readings={"a": {}})
+    assert Alarm.objects.filter(reason="a").count() == 2
 
 
 @pytest.mark.parametrize("text", ["who asked what?", "user@example.org", ["a"], {"query": "x"}, "a" * 200])
@@ -164,6 +178,10 @@ def test_a_webhook_is_signed_and_says_codes_counts_and_a_link(receiver, settings
     secret = alarms.signing_secret(destination)
     timestamp = received.headers[TIMESTAMP_HEADER]
     assert received.headers[SIGNATURE_HEADER] == signature(secret, timestamp, received.body)
+    # As a receiver computes it, from the docs alone.
+    digest = hmac.new(secret.encode(), f"{timestamp}.".encode() + received.body, "sha256").hexdigest()
+    assert received.headers["X-Memory-Signature"] == f"sha256={digest}"
+    assert received.headers["X-Memory-Timestamp"] == timestamp
     assert abs(int(timestamp) - clock.now().timestamp()) < 60
     body = json.loads(received.body)
     delivery = Delivery.objects.get()

@@ -1,12 +1,5 @@
 """The web server as it is run: heartbeats of its workers, counters that are one, a refusal to serve unsafely."""
 
-import http.client
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,63 +7,14 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from apps.operations.models import Process
-from apps.operations.selectors import live_processes
-from tests.conftest import ROOT
 from tests.support.factories import make_token, make_world
+from tests.support.web import SECONDS, Web
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 # Of this database alone: roles are shared by all databases of the server, and so by tests that run beside.
 LOOSEN = "GRANT SELECT ON accounts_principal TO memory_app"
 MEND = "REVOKE SELECT ON accounts_principal FROM memory_app"
-
-SECONDS = 90.0
-
-
-class Web:
-    def __init__(self, folder: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.log = folder / "log"
-        (folder / "static").mkdir()
-        self.process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "gunicorn", "memory_platform.wsgi:application"),
-                *("--config", "python:memory_platform.web_process"),
-                *("--bind", f"127.0.0.1:{self.port}", "--workers", "2", "--threads", "2"),
-                *("--worker-class", "gthread", "--no-control-socket"),
-            ],
-            cwd=ROOT,
-            env={**os.environ, "DATABASE_POOL_MAX": "4", "MEMORY_VAR": str(folder)},
-            stdout=self.log.open("wb"),
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-
-    def get(self, path: str, **headers: str) -> tuple[int, str]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        connection.request("GET", path, headers=headers)
-        answer = connection.getresponse()
-        found = answer.status, answer.read().decode()
-        connection.close()
-        return found
-
-    def wait_until_live(self, workers: int) -> None:
-        deadline = time.monotonic() + SECONDS
-        while live_processes().filter(kind="web").count() < workers:
-            assert self.process.poll() is None, self.log.read_text()
-            assert time.monotonic() < deadline, self.log.read_text()
-            time.sleep(0.1)
-
-    def stop(self) -> None:
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(30)
-            except subprocess.TimeoutExpired:
-                os.killpg(self.process.pid, signal.SIGKILL)
-                self.process.wait(10)
 
 
 @pytest.fixture

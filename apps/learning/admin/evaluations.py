@@ -17,7 +17,7 @@ from apps.learning.admin import evaluation_parts as parts
 from apps.learning.admin import run_parts as runs
 from apps.learning.admin.fragments import fragment, seen_object
 from apps.learning.admin.regression import framed, further, page_after
-from apps.learning.admin.run_actions import CancelRun, HoldOut, NewEvaluation, RunAgain
+from apps.learning.admin.run_actions import CancelRun, HoldOut, KeepEvaluation, NewEvaluation, RunAgain
 from apps.learning.admin.subnav import subnav
 from apps.learning.admin.words import (
     decided,
@@ -51,7 +51,7 @@ class EvaluationAdmin(ModelAdmin):
     keyset = ("-requested_at", "-id")
     page_template = "learning/run_page.html"
     list_before_template = "learning/subnav.html"
-    governed = (NewEvaluation, RunAgain, HoldOut, CancelRun)
+    governed = (NewEvaluation, RunAgain, HoldOut, KeepEvaluation, CancelRun)
 
     # The list --------------------------------------------------------------------------------------------
 

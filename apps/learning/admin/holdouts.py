@@ -18,7 +18,7 @@ from apps.learning.admin import run_parts as runs
 from apps.learning.admin.evaluation_parts import limitations, narrow
 from apps.learning.admin.fragments import fragment, seen_object
 from apps.learning.admin.regression import framed, further, page_after
-from apps.learning.admin.run_actions import CancelRun, MakeProfile
+from apps.learning.admin.run_actions import CancelRun, KeepHoldout, MakeProfile
 from apps.learning.admin.subnav import subnav
 from apps.learning.admin.words import (
     decided,
@@ -56,7 +56,7 @@ class HoldoutAdmin(ModelAdmin):
     keyset = ("-requested_at", "-id")
     page_template = "learning/run_page.html"
     list_before_template = "learning/subnav.html"
-    governed = (MakeProfile, CancelHoldout)
+    governed = (MakeProfile, KeepHoldout, CancelHoldout)
 
     # The list --------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from apps.learning.models import Evaluation, Holdout, QuerySet, RankingProfile
 from apps.learning.policy import gate_in_effect
 from apps.learning.services import staff
 from apps.learning.services.staff import GRANT
+from apps.operations.admin.holds import PlaceHold
 
 MOST_COUNTED = 10_000
 INPUT = {"class": "gv-input"}
@@ -199,6 +200,16 @@ class CancelRun(GovernedAction):
         else:
             staff.cancel_holdout_for(holdout_id=obj.pk, reason=data["reason"])
         return Done("The run is told to stop.")
+
+
+class KeepEvaluation(PlaceHold):
+    """A legal hold, by retention reviewers."""
+
+    held_kind = Evaluation._meta.label_lower
+
+
+class KeepHoldout(PlaceHold):
+    held_kind = Holdout._meta.label_lower
 
 
 class HoldoutForm(KeyedForm):

@@ -49,10 +49,12 @@ def make_query_set(
 ) -> QuerySet:
     """Store a set for the session's principal, in one transaction of the caller.
 
-    Raises InvalidRequest, with the pointer into `{queries, judgments}`: a repeated id or judgment, a judgment of
+    Raises InvalidRequest, with the pointer into `{name, queries, judgments}`: a repeated id or judgment, a judgment of
     no query of the set, a query without a relevant document, a query in two groups, a text that may not be kept.
     """
     owner = current_principal()
+    if refused_by(name) is not None:
+        raise InvalidRequest("This name may not be kept", pointer="/name")
     _check_names(queries)
     judged = _judgments_by_query(queries, judgments)
     identities = _identities(queries, hash_key())

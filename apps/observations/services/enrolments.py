@@ -12,6 +12,7 @@ from apps.core import audit
 from apps.core.db.sessions import current_principal, current_staff
 from apps.core.problems import Forbidden, InvalidRequest, NotFound
 from apps.core.reasons import check_reason
+from apps.core.text import refused_by
 from apps.observations.exceptions import AlreadyEnrolled, KillSwitchThrown, OneEnrolmentNeeded
 from apps.observations.fences import fence
 from apps.observations.models import ActivationRun, Enrolment, KillSwitch
@@ -33,7 +34,7 @@ def enrol(*, principal_id: UUID, purpose: str, consent_version: str, reason: str
     staff = current_staff()
     check_reason(reason)
     for name, value in (("purpose", purpose), ("consent_version", consent_version)):
-        if not CODE.fullmatch(value):
+        if not CODE.fullmatch(value) or refused_by(value) is not None:
             raise InvalidRequest("This is a code of a-z, 0-9, dot, dash and underscore", pointer=f"/{name}")
     workspace_id = Principal.objects.filter(pk=principal_id).values_list("workspace_id", flat=True).first()
     if workspace_id is None:

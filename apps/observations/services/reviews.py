@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
+from django.db.models import Q
 
 from apps.core import clock, policies
 from apps.core.db.sessions import maintenance_session
@@ -17,10 +18,9 @@ from apps.observations.models import ExportRecord
 from apps.observations.policy import KIND, collecting, switched
 from apps.observations.standing import known
 from apps.operations import reviews
-from apps.operations.models import Alarm
+from apps.operations.models import Alarm, RetentionReview
 
 SUBJECT = "observations"
-PERIOD = timedelta(days=92)
 LIMITS = ("text_days", "record_hours")
 LEAST = {"text_days": 1, "record_hours": LEAST_RECORD_HOURS}
 ATTEMPTS, PAUSE_SECONDS = 20, 0.25
@@ -35,6 +35,8 @@ def register() -> None:
     subject = reviews.Subject(SUBJECT, starts, start_of, check, shorten, carry_out)
     reviews.register_subject(subject)
     reviews.register_inputs(SUBJECT, "journal", counts)
+    reviews.register_inputs(SUBJECT, "curation", not_curated)
+    reviews.register_inputs(SUBJECT, "corpus", corpus_changes)
     reviews.register_inputs(SUBJECT, "deletions", deletions)
     reviews.register_inputs(SUBJECT, "alarms", alarms_of_the_period)
 
@@ -92,32 +94,66 @@ def carry_out(workspace_id: UUID, limits: Mapping[str, int]) -> None:
 
 def counts(workspace_id: UUID) -> dict[str, Any]:
     """Useful cases by age in days (null: not measured), and distinct queries of the last seven days."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT * FROM observations_review_counts(%s)", [workspace_id])
-        young, middle, old, distinct, erasures = cursor.fetchone()
+    young, middle, old, distinct, _ = _counted(workspace_id)
     return {
         "useful_0_7": young,
         "useful_8_30": middle,
         "useful_31_90": old,
         "distinct_queries_a_week": distinct,
-        "incomplete_erasures": erasures,
+    }
+
+
+def not_curated(workspace_id: UUID) -> dict[str, Any]:
+    """Nothing here promotes cases, so that nobody measures how many; who does registers under the same name."""
+    return {"curated_a_week": None}
+
+
+def corpus_changes(workspace_id: UUID) -> dict[str, Any]:
+    """Passages of the workspace that came or were put away in the period. Deleted ones leave nothing to count."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT * FROM observations_corpus_changes(%s, %s)", [workspace_id, _period_began(workspace_id)]
+        )
+        standing, added, put_away = cursor.fetchone()
+    return {
+        "passages": standing,
+        "passages_added": added,
+        "passages_put_away": put_away,
+        "passages_deleted": None,
     }
 
 
 def deletions(workspace_id: UUID) -> dict[str, Any]:
-    """Exported copies past their deadline whose deletion nobody has attested."""
+    """What should be gone: copies past their deadline whose deletion nobody has attested, open erasures."""
     overdue = ExportRecord.objects.filter(
         workspace_id=workspace_id, latest_expires_at__lte=clock.now(), attested_at=None
     )
-    return {"overdue_copies": overdue.count()}
+    *_, erasures = _counted(workspace_id)
+    return {"overdue_copies": overdue.count(), "incomplete_erasures": erasures}
 
 
 def alarms_of_the_period(workspace_id: UUID) -> dict[str, Any]:
-    """Alarms of the journal's upkeep that were open within the last 92 days."""
+    """Alarms of the journal's upkeep, of the installation and of the workspace, seen in the period."""
+    began = _period_began(workspace_id)
     found = Alarm.objects.filter(
-        source__in=[f"expiry:{SUBJECT}", "observations.status"], last_seen_at__gte=clock.now() - PERIOD
+        Q(source=f"expiry:{SUBJECT}") | Q(source__startswith=f"{SUBJECT}."),
+        Q(workspace=None) | Q(workspace_id=workspace_id),
+        last_seen_at__gte=began,
     )
-    return {"alarms": found.count()}
+    return {"alarms": found.count(), "days": (clock.now() - began).days}
+
+
+def _period_began(workspace_id: UUID) -> datetime:
+    """At the review before this one; at the first, when keeping began."""
+    before = RetentionReview.objects.filter(workspace_id=workspace_id, subject=SUBJECT).order_by("-made_at")
+    last = before.values_list("made_at", flat=True).first()
+    return last or start_of(workspace_id) or clock.now()
+
+
+def _counted(workspace_id: UUID) -> tuple[Any, ...]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT * FROM observations_review_counts(%s)", [workspace_id])
+        return tuple(cursor.fetchone())
 
 
 def _in_force(workspace_id: UUID) -> dict[str, int]:

@@ -14,8 +14,10 @@ from apps.accounts.models import SHARED_SUBJECT
 from apps.core import ui
 from apps.core.admin import Done, GovernedAction, ModelAdmin, Preview, ReasonForm, choice_filter
 from apps.core.db.sessions import own_transactions, staff_session
+from apps.operations.admin.holds import PlaceHold
 from apps.operations.erasure import certificates, runs, services
 from apps.operations.erasure.models import ErasureCertificate, ErasureRun, ErasureStatus
+from apps.operations.pruning import CERTIFICATE
 
 REASONS = {
     runs.LINE_MISSING: "The line in the erasure file could not be written.",
@@ -80,6 +82,16 @@ def totals(certificate: ErasureCertificate) -> tuple[int, int, int]:
     return found, deleted, remaining
 
 
+class HoldCertificate(PlaceHold):
+    """Keeps a complete certificate from being pruned after its years."""
+
+    held_kind = CERTIFICATE
+
+    @classmethod
+    def blocked(cls, model_admin: Any, request: HttpRequest, obj: Any) -> str:
+        return "" if obj.status == ErasureStatus.COMPLETE else "Only a complete certificate is held."
+
+
 @admin.register(ErasureCertificate)
 class ErasureCertificateAdmin(ModelAdmin):
     list_name = "erasures"
@@ -89,6 +101,7 @@ class ErasureCertificateAdmin(ModelAdmin):
     keyset = ("-requested_at", "-id")
     view_grants = ("review_retention", "audit")
     page_template = "operations/certificate_page.html"
+    governed = (HoldCertificate,)
 
     def get_urls(self) -> list[URLPattern]:
         def progress(request: HttpRequest, object_id: Any) -> HttpResponseBase:
