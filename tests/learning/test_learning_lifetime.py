@@ -227,15 +227,42 @@ def test_a_query_set_is_made_from_files(folder, capsys) -> None:
         ("qrels/test.tsv", "1\tA\t9\n", "line 1 of test.tsv"),
         ("qrels/test.tsv", "1\tA\n", "line 1 of test.tsv"),
         ("queries.jsonl", '{"_id": "1"}\n', "line 1 of queries.jsonl"),
+        ("qrels/test.tsv", "1\tA\t1\n1\t\xff\t1\n", "line 2 of test.tsv"),
+        ("qrels/test.tsv", f"1\tA\t1\n\n1\t{'A' * 140_000}\t1\n", "line 3 of test.tsv"),
+        ("queries.jsonl", '{"_id": "1", "text": "first"}\n{"_id": "2", "text": "\xff"}\n', "line 2 of queries"),
+        ("queries.jsonl", '{"_id": "1", "text": "a\\u0000b"}\n', "line 1 of queries"),
+        ("queries.jsonl", "[" * 100_000 + "\n", "line 1 of queries"),
         ("queries.jsonl", "", "no set of 1 to 2,000 queries"),
+    ],
+    ids=[
+        "grade",
+        "columns",
+        "no-text",
+        "judgments-in-latin-1",
+        "long-field",
+        "queries-in-latin-1",
+        "nul",
+        "nested",
+        "empty",
     ],
 )
 def test_files_that_cannot_be_read_name_the_line_and_not_its_text(folder, name, text, says) -> None:
-    (folder / name).write_text(text)
-    with pytest.raises(CommandError, match=says):
-        load(folder, make_world())
+    (folder / name).write_text(text, encoding="latin-1")
+    refusal(folder, make_world(), says)
+
+
+def refusal(folder, world, says, **more) -> None:
+    with pytest.raises(CommandError, match=says) as refused:
+        load(folder, world, **more)
+    assert refused.value.returncode == 2
 
 
 def test_a_folder_without_the_files_is_told(tmp_path) -> None:
-    with pytest.raises(CommandError, match="holds no queries"):
-        load(tmp_path, make_world())
+    refusal(tmp_path, make_world(), "holds no queries")
+
+
+def test_a_set_that_cannot_be_made_is_bad_input_too(folder) -> None:
+    world = make_world()
+    refusal(folder, world, "no such workspace", workspace="nowhere")
+    (folder / "queries.jsonl").write_text('{"_id": "1", "text": "first"}\n' * 2)
+    refusal(folder, world, "/queries/1/id")

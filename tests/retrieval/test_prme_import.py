@@ -418,6 +418,17 @@ def test_the_command_names_file_and_line_and_stops(me, tmp_path) -> None:
             call_command("import_prme", *map(str, files), **options, stdout=StringIO())
 
 
+@pytest.mark.parametrize("given", [{"workspace": "nowhere"}, {"principal": "a\0b"}], ids=["workspace", "subject"])
+def test_the_command_refuses_whom_it_does_not_know_as_bad_input(me, tmp_path, given) -> None:
+    good = tmp_path / "good.jsonl"
+    good.write_bytes(dump(FIRST) + b"\n")
+    workspace, subject = names_of(me)
+    with pytest.raises(CommandError, match="There (is|can be) no such") as refused:
+        call_command("import_prme", str(good), **({"workspace": workspace, "principal": subject} | given))
+    assert refused.value.returncode == 2
+    assert rows(me) == (0, 0)
+
+
 def test_the_examples_of_the_documentation_import_and_replay(me) -> None:
     folder = ROOT / "docs" / "examples"
     with principal_session(me):
