@@ -300,7 +300,9 @@ def test_it_is_hidden_at_its_time_and_goes_with_its_labels(me, owner_connection)
 def test_it_is_kept_as_long_as_the_gate_policy_in_effect_says(world, me, owner_connection) -> None:
     def days():
         with principal_session(me):
-            return {row.request_id: (row.expires_at - row.imported_at).days for row in PrmeReceipt.objects.all()}
+            return {
+                row.request_id: (row.expires_at - row.imported_at).days for row in PrmeReceipt.objects.all()
+            }
 
     first, second = (UUID(document["request_id"]) for document in (FIRST, SECOND))
     import_all(me, dump(FIRST))
@@ -418,7 +420,9 @@ def test_the_command_names_file_and_line_and_stops(me, tmp_path) -> None:
             call_command("import_prme", *map(str, files), **options, stdout=StringIO())
 
 
-@pytest.mark.parametrize("given", [{"workspace": "nowhere"}, {"principal": "a\0b"}], ids=["workspace", "subject"])
+@pytest.mark.parametrize(
+    "given", [{"workspace": "nowhere"}, {"principal": "a\0b"}], ids=["workspace", "subject"]
+)
 def test_the_command_refuses_whom_it_does_not_know_as_bad_input(me, tmp_path, given) -> None:
     good = tmp_path / "good.jsonl"
     good.write_bytes(dump(FIRST) + b"\n")

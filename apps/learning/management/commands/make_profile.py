@@ -50,7 +50,9 @@ class Command(BaseCommand):
                     however_large=True,
                 )
         except (NotFound, InvalidRequest) as refused:
-            raise CommandError(f"{refused.shown_code}: {refused.detail or refused.title}", returncode=2) from None
+            raise CommandError(
+                f"{refused.shown_code}: {refused.detail or refused.title}", returncode=2
+            ) from None
         except Problem as refused:
             reason = refused.more.get("reason", refused.detail or refused.title)
             raise CommandError(f"{refused.shown_code}: {reason}", returncode=1) from None
