@@ -1,8 +1,8 @@
 """Evaluations: exclusions, the minimum of groups, what is found, and what is shown."""
 
 import math
-from dataclasses import replace
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 

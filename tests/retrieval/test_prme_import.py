@@ -427,7 +427,7 @@ def test_the_command_refuses_whom_it_does_not_know_as_bad_input(me, tmp_path, gi
     good = tmp_path / "good.jsonl"
     good.write_bytes(dump(FIRST) + b"\n")
     workspace, subject = names_of(me)
-    with pytest.raises(CommandError, match="There (is|can be) no such") as refused:
+    with pytest.raises(CommandError, match=r"There (is|can be) no such") as refused:
         call_command("import_prme", str(good), **({"workspace": workspace, "principal": subject} | given))
     assert refused.value.returncode == 2
     assert rows(me) == (0, 0)

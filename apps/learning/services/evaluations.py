@@ -110,8 +110,9 @@ def recompute_evaluation(
 ) -> EvaluationReport:
     """The report of an evaluation again, from receipts and labels as they are now, in its principal's session.
 
-    `watch` is called before each step of the fit and may raise to end it. Raises NotReproducible when it is not the stored one: a receipt is gone or changed, or a label that it stands
-    on has since been withdrawn, superseded or decided otherwise by its annotator.
+    `watch` is called before each step of the fit and may raise to end it. Raises NotReproducible when it is not the
+    stored one: a receipt is gone or changed, or a label that it stands on has since been withdrawn, superseded or
+    decided otherwise by its annotator.
     """
     stored = EvaluationResult.objects.get(evaluation_id=evaluation.pk)
     native = evaluation.source != IMPORTED
