@@ -128,6 +128,17 @@ def test_a_run_that_kills_its_worker_again_and_again_ends_as_lost(me) -> None:
     assert (found.status, found.failure_code) == ("failed", "lost")
 
 
+def test_what_was_stopped_while_its_worker_was_dead_is_taken_up_to_be_ended(me) -> None:
+    evaluation_id = asked(me)
+    with principal_session(me):
+        Evaluation.objects.update(attempts=1, status="running")
+        services.cancel_evaluation(evaluation_id=evaluation_id)
+    assert evaluation(me, evaluation_id).status == "running"
+    assert run_evaluation(principal_id=me.principal_id, evaluation_id=evaluation_id) == {}
+    found = evaluation(me, evaluation_id)
+    assert (found.status, found.failure_code, found.attempts) == ("cancelled", "", 1)
+
+
 def test_a_fault_of_ours_ends_the_run_and_fails_the_job(me, monkeypatch) -> None:
     evaluation_id = asked(me)
     monkeypatch.setattr(services, "native_inputs", lambda cut: 1 / 0)
