@@ -98,7 +98,7 @@ def _clean_as_admin() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _patient() -> None:
-    """Searches give up the trace, and with it the receipt, when a statement takes two seconds: a busy machine is slow."""
+    """A search gives up its trace and receipt when a statement takes two seconds; a busy machine is slow, not wrong."""
     from apps.search import services
 
     services.TIMEOUTS["statement_timeout"] = "60s"
