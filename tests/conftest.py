@@ -111,6 +111,14 @@ def _clean_as_admin() -> Iterator[None]:
     TransactionTestCase._fixture_teardown = original  # type: ignore[method-assign]
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _patient() -> None:
+    """A search gives up its trace and receipt when a statement takes two seconds; a busy machine is slow, not wrong."""
+    from apps.search import services
+
+    services.TIMEOUTS["statement_timeout"] = "60s"
+
+
 @pytest.fixture
 def admin_connection() -> Iterator["psycopg.Connection[Any]"]:
     """A connection of the administrator, to look at what no role of the application may see."""

@@ -6,6 +6,7 @@ page from which the profile is rolled back; nothing here moves a pointer.
 
 import time
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -14,9 +15,6 @@ from apps.operations import alarms
 INAPPLICABLE, REGRESSED = "inapplicable", "regressed"
 TOLD_AGAIN_AFTER = 600.0
 """Seconds in which a process tells of the same profile and cause once: every search of the scope set finds it."""
-
-# Two threads that tell at once only say it twice.
-_quiet_until: dict[tuple[UUID, str], float] = {}
 
 
 def source_of(profile_id: UUID) -> str:
@@ -30,17 +28,20 @@ def page_of(profile_id: UUID) -> str:
 
 
 def tell_inapplicable(workspace_id: UUID, profile_id: UUID, cause: str) -> None:
-    """A request was ranked without its active profile."""
-    now = time.monotonic()
-    if now < _quiet_until.get((profile_id, cause), now):
-        return
+    """A request was ranked without its active profile. Raises DatabaseError; the next request then tells."""
+    _tell(workspace_id, profile_id, cause, int(time.monotonic() // TOLD_AGAIN_AFTER))
+
+
+# Who is forgotten here, and two threads at once, only say it twice. What raised is not remembered.
+@lru_cache(maxsize=1024)
+def _tell(workspace_id: UUID, profile_id: UUID, cause: str, period: int) -> None:
+    """Once a period, as far as is remembered."""
     alarms.raise_alarm(
         source=source_of(profile_id),
         reason=INAPPLICABLE,
         details={"cause": cause, "page": page_of(profile_id)},
         workspace=workspace_id,
     )
-    _quiet_until[profile_id, cause] = now + TOLD_AGAIN_AFTER
 
 
 def settle(workspace_id: UUID, profile_id: UUID, found: Mapping[str, Mapping[str, Any]]) -> None:

@@ -12,6 +12,8 @@ from pydantic import ValidationError
 from apps.learning.requests import QuerySetRequest, SetJudgment, SetQuery
 
 HEADING = "query-id"
+NOT_UTF8 = "surrogateescape"
+"""Bytes that are no UTF-8 come as what no text may hold, so that their line is refused by its number."""
 
 
 class QrelsError(ValueError):
@@ -50,13 +52,13 @@ def read_query_set(folder: Path, layout: Layout, *, name: str) -> QuerySetReques
 
 
 def _queries(path: Path, layout: Layout) -> Iterator[SetQuery]:
-    with path.open(encoding="utf-8") as lines:
+    with path.open(encoding="utf-8", errors=NOT_UTF8) as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
             try:
                 yield _query(json.loads(line), layout)
-            except (ValueError, KeyError, TypeError, AttributeError):
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 raise QrelsError(f"line {number} of {path.name} is not a query") from None
 
 
@@ -76,14 +78,14 @@ def _value(metadata: dict[str, Any], name: str | None) -> str | None:
 
 
 def _judgments(path: Path, repo: str) -> Iterator[SetJudgment]:
-    with path.open(encoding="utf-8", newline="") as lines:
-        for number, row in enumerate(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE), 1):
-            if not row or (number == 1 and row[0] == HEADING):
-                continue
-            try:
-                query, document, grade = row
-                yield SetJudgment(query=query, repo=repo, identity=document, grade=max(0, int(grade)))
-            except ValueError:
-                raise QrelsError(
-                    f"line {number} of {path.name} is not query, document and a grade of 0 to 4"
-                ) from None
+    with path.open(encoding="utf-8", errors=NOT_UTF8, newline="") as lines:
+        rows = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+        try:
+            for number, row in enumerate(rows, 1):
+                if row and (number, row[0]) != (1, HEADING):
+                    query, document, grade = row
+                    yield SetJudgment(query=query, repo=repo, identity=document, grade=max(0, int(grade)))
+        except (ValueError, csv.Error):
+            raise QrelsError(
+                f"line {rows.line_num} of {path.name} is not query, document and a grade of 0 to 4"
+            ) from None

@@ -52,6 +52,10 @@ class EvaluationHead(RunShown):
 class EvaluationShown(EvaluationHead):
     report: EvaluationReport | EvaluationSummary | None
     report_sha256: str | None = Field(description="Of the whole report as canonical JSON.")
+    receipts_gone: int | None = Field(
+        description="Receipts that it stands on and that are erased or past their term: above 0 it no longer "
+        "reproduces, and carries no profile. Null without a report."
+    )
 
 
 class EvaluationFigures(BaseModel):

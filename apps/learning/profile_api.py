@@ -53,7 +53,8 @@ class ProfilesView(LearningAPIView):
         """Make a profile of an evaluation and the holdout that confirmed it. Nothing is activated.
 
         Both decisions are computed again from stored receipts and labels; there is no way to send one. The same
-        evidence and term give the same profile. `unknown_evaluation`, `unknown_holdout`, `unknown_profile` 404;
+        evidence and term give the same profile. What is larger than 10,000 label records is refused with the reason
+        `too_large`; an operator makes its profile. `unknown_evaluation`, `unknown_holdout`, `unknown_profile` 404;
         `not_promotable` (with `reason`), `not_reproducible`, `wrong_baseline` 409.
         """
         call = parse(ProfileRequest, request.data)

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from celery.exceptions import SoftTimeLimitExceeded
 from celery.signals import worker_ready
 from django.db import InterfaceError, OperationalError, connection
 
@@ -91,8 +92,12 @@ def prune() -> dict[str, int]:
     misfire="run_once",
 )
 def recheck() -> dict[str, int]:
-    """Look at every active profile: its term, whether it applies, and what it is worth on what was judged since."""
+    """Look at every active profile: its term, whether it applies, and what it is worth on what was judged since.
+
+    One that cannot be looked at fails the job once the others are done.
+    """
     outcomes: Counter[str] = Counter()
+    faults: list[Exception] = []
     # Where the last profile has gone, the count is 0 and not that of before.
     active = dict.fromkeys((s.workspace_id for s in samples.newest() if s.name == ACTIVE), 0)
     for one in active_profiles():
@@ -101,11 +106,20 @@ def recheck() -> dict[str, int]:
                 checked = recheck_profile(profile_id=one.profile_id)
         except (UnknownPrincipal, UnknownProfile):  # disabled or erased since
             continue
+        except SoftTimeLimitExceeded:
+            raise
+        except Exception as fault:
+            faults.append(fault)
+            active[one.workspace_id] = active.get(one.workspace_id, 0) + 1
+            continue
         outcomes[checked.outcome] += 1
         if checked.still_active:
             active[one.workspace_id] = active.get(one.workspace_id, 0) + 1
             alerts.settle(one.workspace_id, one.profile_id, checked.alarms)
     readings = [samples.Reading(ACTIVE, count, None, workspace) for workspace, count in active.items()]
+    if faults:
+        samples.record(readings)
+        raise faults[0]
     contract = {"contract": SCORER_CONTRACT}
     samples.record([*readings, samples.Reading(CHECKED, outcomes.total(), contract)])
     return dict(outcomes)

@@ -167,7 +167,7 @@ class PrmeReceipt(OwnedModel):
         staff="view_traces", append_only=True, visible=ALIVE, staff_visible=f"({ALIVE}) OR ({HELD})"
     )
     raw_text: ClassVar[tuple[str, ...]] = ("document",)
-    retention: ClassVar[str] = "730 days from its import"
+    retention: ClassVar[str] = "the days of the gate policy from its import, 730 by default"
     erasure: ClassVar[str] = "delete"
     export_columns: ClassVar[tuple[str, ...]] = (
         "id",

@@ -46,7 +46,9 @@ def replay_sample() -> dict[str, int]:
     misfire="run_once",
 )
 def expire_imported() -> dict[str, int]:
-    """Delete imported receipts past their time, with the label records that name them."""
+    """Delete imported receipts past their time, by the term in effect, with the label records that name them."""
+    with maintenance_session(), connection.cursor() as cursor:
+        cursor.execute("SELECT retrieval_redate_prme()")
     return expiry.drain(retention.IMPORTED).counts
 
 

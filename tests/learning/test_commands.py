@@ -85,23 +85,24 @@ def test_bad_input_exits_2_without_repeating_it(files: tuple[Path, Path], tmp_pa
     spoiled.write_bytes(receipts.read_bytes().replace(b"private", b"altered"))
     cut = tmp_path / "cut.jsonl.gz"
     cut.write_bytes(labels.read_bytes()[:-12])
-    for arguments in (
-        ("--receipts", tmp_path / "none.jsonl", "--labels", labels),
-        ("--receipts", tmp_path, "--labels", labels),
-        ("--receipts", labels, "--labels", labels),
-        ("--receipts", receipts, "--labels", receipts),
-        ("--receipts", spoiled, "--labels", labels),
-        ("--receipts", receipts, "--labels", cut),
-        ("--receipts", receipts, "--labels", labels, "--query-groups", groups),
-        ("--receipts", receipts, "--labels", labels, "--config", config),
-        ("--receipts", receipts, "--labels", labels, "--config", tmp_path / "none.json"),
-        ("--receipts", receipts, "--labels", labels, "--user", "another"),
+    for arguments, says in (
+        (("--receipts", tmp_path / "none.jsonl", "--labels", labels), "none.jsonl"),
+        (("--receipts", tmp_path, "--labels", labels), tmp_path.name),
+        (("--receipts", labels, "--labels", labels), "labels.jsonl.gz line 1"),
+        (("--receipts", receipts, "--labels", receipts), "receipts.jsonl line 1"),
+        (("--receipts", spoiled, "--labels", labels), "conflicting_identity"),
+        (("--receipts", receipts, "--labels", cut), "cut.jsonl.gz: the file is not a whole gzip archive"),
+        (("--receipts", receipts, "--labels", labels, "--query-groups", groups), "unknown_reference"),
+        (("--receipts", receipts, "--labels", labels, "--config", config), "config.json"),
+        (("--receipts", receipts, "--labels", labels, "--config", tmp_path / "none.json"), "none.json"),
+        (("--receipts", receipts, "--labels", labels, "--user", "another"), "foreign_input"),
     ):
         code, message = run(EvaluateLearning(), *arguments)
         assert code == 2, arguments
+        assert says in message, message
         assert "private" not in message
-    code, _ = run(EvaluateHoldout(), "--receipts", receipts, "--trials", config)
-    assert code == 2
+    code, message = run(EvaluateHoldout(), "--receipts", receipts, "--trials", config)
+    assert (code, "config.json" in message) == (2, True)
 
 
 def test_overlap_with_an_evaluation_is_bad_input(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -200,6 +201,20 @@ def test_the_manifest_covers_configuration_scopes_and_data() -> None:
     assert run(requests[:5]).manifest_sha256 != base
     assert evaluate(make_inputs(requests), scopes=None).manifest_sha256 != base
     assert evaluate(make_inputs(requests), scopes=SCOPES, surface="context").manifest_sha256 != base
+
+
+def test_the_manifest_covers_code_and_scorer_contract(monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = make_inputs(lexical_requests(6))
+    base = evaluate(inputs, scopes=SCOPES).manifest_sha256
+    other = replace(inputs, scorer_contract="native:2")
+    assert evaluate(other, scopes=SCOPES).manifest_sha256 != base
+    named = replace(inputs, query_groups={"r0000": "name"})
+    assert evaluate(named, scopes=SCOPES).manifest_sha256 != base
+    for constant, value in (("IMPLEMENTATION_VERSION", 2), ("ALGORITHM", "another")):
+        with monkeypatch.context() as patched:
+            patched.setattr(f"apps.learning.evaluate.{constant}", value)
+            assert evaluate(inputs, scopes=SCOPES).manifest_sha256 != base
+    assert evaluate(inputs, scopes=SCOPES).manifest_sha256 == base
 
 
 def test_reuse_of_validation_groups_is_shown() -> None:

@@ -15,6 +15,8 @@ from apps.feedback.services.judgments import record_judgment
 from apps.learning.admin.evaluation_parts import decision_sentence, shortest_way, waterfall
 from apps.learning.admin.holdout_parts import failed_gates
 from apps.learning.models import EvaluatedQuery, Evaluation
+from apps.traces.models import Trace
+from apps.traces.services.erase import erase_trace
 from tests.support import collection
 from tests.support.factories import make_staff, make_world
 from tests.support.learning_pages import Dialog, text_of
@@ -98,6 +100,15 @@ def test_the_page_says_the_decision_and_how_far_to_trust_it(scene: Scene) -> Non
     again = collection.evaluate(scene.me, config=SMALL)
     assert "1 fitted before on the same groups" in scene.page(key=again)
     assert "nok" not in text  # no word of any query
+
+
+def test_the_page_says_when_a_receipt_was_erased_and_nothing_of_it_before(scene: Scene) -> None:
+    assert "no longer reproduces" not in scene.page()
+    with principal_session(scene.me):
+        erase_trace(trace_id=Trace.objects.values_list("pk", flat=True)[0])
+    said = "It no longer reproduces: 1 receipt that it stands on is gone."
+    assert said in scene.page()
+    assert said in scene.page(client=scene.client("view_traces"))
 
 
 def test_too_few_labels_say_how_many_and_what_to_label(scene: Scene) -> None:

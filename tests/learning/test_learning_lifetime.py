@@ -11,7 +11,7 @@ from django.test import override_settings
 from apps.accounts.services import enter_principal
 from apps.core.db.sessions import principal_session
 from apps.learning import retention, tasks
-from apps.learning.models import Evaluation, Holdout, HoldoutResult, JudgedQuery, QuerySet
+from apps.learning.models import Evaluation, EvaluationResult, Holdout, HoldoutResult, JudgedQuery, QuerySet
 from apps.learning.selectors.evaluations import evaluation_of
 from apps.learning.selectors.holdouts import holdout_of
 from apps.learning.services import arms, runs
@@ -140,6 +140,17 @@ def test_a_run_that_kills_its_worker_again_and_again_ends_as_lost(me) -> None:
     assert (found.status, found.failure_code) == ("failed", "lost")
 
 
+def test_what_was_stopped_while_its_worker_was_dead_is_taken_up_to_be_ended(me) -> None:
+    evaluation_id = asked(me)
+    with principal_session(me):
+        Evaluation.objects.update(attempts=1, status="running")
+        services.cancel_evaluation(evaluation_id=evaluation_id)
+    assert evaluation(me, evaluation_id).status == "running"
+    assert run_evaluation(principal_id=me.principal_id, evaluation_id=evaluation_id) == {}
+    found = evaluation(me, evaluation_id)
+    assert (found.status, found.failure_code, found.attempts) == ("cancelled", "", 1)
+
+
 def test_a_fault_of_ours_ends_the_run_and_fails_the_job(me, monkeypatch) -> None:
     evaluation_id = asked(me)
     monkeypatch.setattr(services, "native_inputs", lambda cut: 1 / 0)
@@ -168,6 +179,79 @@ def test_cancelling_stops_a_running_holdout_which_leaves_nothing(me, made, monke
         found = holdout_of(holdout_id)
     assert (found.status, found.phase, found.finished_at is not None) == ("cancelled", "", True)
     assert (count(me, HoldoutResult), count(me, Receipt, trace=None)) == (0, 0)
+
+
+def test_cancelling_stops_an_evaluation_in_the_midst_of_its_fit(me, made, monkeypatch) -> None:
+    monkeypatch.setattr("apps.learning.services.watch.INTERVAL_S", 0.0)
+    steps, step = [], runs.Watch.step
+
+    def and_stop(watch, count=1):
+        steps.append(watch)
+        if len(steps) == 3:
+            watch.apart(lambda: services.cancel_evaluation(evaluation_id=watch._run_id))
+        step(watch, count)
+
+    monkeypatch.setattr(runs.Watch, "step", and_stop)
+    found = evaluation(me, collection.evaluate(me, config=FEW))
+    assert len(steps) == 3
+    assert (found.status, found.phase, found.finished_at is not None) == ("cancelled", "", True)
+    assert (count(me, EvaluationResult), count(me, ReceiptKeeper, kind=services.KEEPER)) == (0, 0)
+
+
+def test_an_evaluation_tells_its_phases_and_steps_in_order(me, made, monkeypatch) -> None:
+    monkeypatch.setattr("apps.learning.services.watch.INTERVAL_S", 0.0)
+    told, write = [], runs.Watch._write
+
+    def and_note(watch):
+        found = write(watch)
+        told.append(Evaluation.objects.values_list("phase", "done").get())
+        return found
+
+    monkeypatch.setattr(runs.Watch, "_write", and_note)
+    collection.evaluate(me, config=FEW)
+    assert list(dict.fromkeys(phase for phase, _ in told)) == ["loading", "fitting", "storing"]
+    steps = [done for phase, done in told if phase == "fitting"]
+    assert steps == list(range(len(steps)))
+    assert len(steps) > 20
+
+
+class Killed(BaseException):
+    """What nothing of a run may catch, as a worker's end."""
+
+
+@pytest.mark.parametrize("phase", ["loading", "fitting", "storing"])
+def test_what_a_killed_worker_left_is_taken_up_again_and_ends_well(
+    me, made, owner_connection, monkeypatch, phase
+) -> None:
+    with principal_session(me):
+        request = services.EvaluationRequest(config=services.LearningConfig(**FEW))
+        evaluation_id = services.start_evaluation(idempotency_key="k", request=request)
+
+    def killed(*args, **more):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        at = {"loading": "native_inputs", "fitting": "evaluate", "storing": "_store_queries"}[phase]
+        patched.setattr(services, at, killed)
+        with pytest.raises(Killed):
+            run_evaluation(principal_id=me.principal_id, evaluation_id=evaluation_id)
+    left = evaluation(me, evaluation_id)
+    assert (left.status, left.phase, left.attempts) == ("running", phase, 1)
+    assert count(me, EvaluationResult) == 0
+    sent = []
+    monkeypatch.setattr(tasks.evaluate, "delay", lambda *ids: sent.append(ids))
+    age(owner_connection, "learning_evaluation", "requested_at", 1)
+    age(owner_connection, "learning_evaluation", "started_at", 1)
+    assert tasks.resume.function() == {"sent": 1}
+    # The cut is that of the request; what was aged by a day had no label yet.
+    age(owner_connection, "learning_evaluation", "requested_at", -1)
+    assert tasks.evaluate.function(*sent[0]) == {"succeeded": 1}
+    found = evaluation(me, evaluation_id)
+    assert (found.status, found.attempts, found.result.decision) == (
+        "succeeded",
+        2,
+        "improved_on_observed_candidates",
+    )
 
 
 def test_progress_is_seen_while_the_snapshot_is_open(me, made, monkeypatch) -> None:
@@ -239,15 +323,46 @@ def test_a_query_set_is_made_from_files(folder, capsys) -> None:
         ("qrels/test.tsv", "1\tA\t9\n", "line 1 of test.tsv"),
         ("qrels/test.tsv", "1\tA\n", "line 1 of test.tsv"),
         ("queries.jsonl", '{"_id": "1"}\n', "line 1 of queries.jsonl"),
+        ("qrels/test.tsv", "1\tA\t1\n1\t\xff\t1\n", "line 2 of test.tsv"),
+        ("qrels/test.tsv", f"1\tA\t1\n\n1\t{'A' * 140_000}\t1\n", "line 3 of test.tsv"),
+        (
+            "queries.jsonl",
+            '{"_id": "1", "text": "first"}\n{"_id": "2", "text": "\xff"}\n',
+            "line 2 of queries",
+        ),
+        ("queries.jsonl", '{"_id": "1", "text": "a\\u0000b"}\n', "line 1 of queries"),
+        ("queries.jsonl", "[" * 100_000 + "\n", "line 1 of queries"),
         ("queries.jsonl", "", "no set of 1 to 2,000 queries"),
+    ],
+    ids=[
+        "grade",
+        "columns",
+        "no-text",
+        "judgments-in-latin-1",
+        "long-field",
+        "queries-in-latin-1",
+        "nul",
+        "nested",
+        "empty",
     ],
 )
 def test_files_that_cannot_be_read_name_the_line_and_not_its_text(folder, name, text, says) -> None:
-    (folder / name).write_text(text)
-    with pytest.raises(CommandError, match=says):
-        load(folder, make_world())
+    (folder / name).write_text(text, encoding="latin-1")
+    refusal(folder, make_world(), says)
+
+
+def refusal(folder, world, says, **more) -> None:
+    with pytest.raises(CommandError, match=says) as refused:
+        load(folder, world, **more)
+    assert refused.value.returncode == 2
 
 
 def test_a_folder_without_the_files_is_told(tmp_path) -> None:
-    with pytest.raises(CommandError, match="holds no queries"):
-        load(tmp_path, make_world())
+    refusal(tmp_path, make_world(), "holds no queries")
+
+
+def test_a_set_that_cannot_be_made_is_bad_input_too(folder) -> None:
+    world = make_world()
+    refusal(folder, world, "no such workspace", workspace="nowhere")
+    (folder / "queries.jsonl").write_text('{"_id": "1", "text": "first"}\n' * 2)
+    refusal(folder, world, "/queries/1/id")

@@ -216,6 +216,24 @@ def test_the_routes_move_a_pointer_and_list_what_was_done(me) -> None:
     assert len(api.get("/v1/learning/profiles").json()["profiles"]) == 1
 
 
+def test_refusals_by_state_have_codes_of_their_own(me) -> None:
+    api = Api(me, "learning")
+    base, other = make_profile(me), make_profile(me, RECENT)
+    following = make_profile(me, RECENT, baseline=base)
+
+    def refused(profile, verb, expected=None, **more):
+        body = {"change_id": str(uuid4()), "expected_active": expected} | more
+        answer = api.post(f"/v1/learning/profiles/{profile}/{verb}", body)
+        return answer.status_code, code_of(answer)
+
+    assert refused(following, "activate") == (409, "wrong_baseline")
+    assert refused(base, "rollback", to=str(other)) == (409, "never_active")
+    assert refused(base, "activate", str(other)) == (409, "stale_state")
+    expired = make_profile(me, effective_until=clock.now() - timedelta(days=1))
+    assert refused(expired, "activate") == (409, "not_promotable")
+    assert kinds(me) == []
+
+
 def test_malformed_calls_name_the_field(me) -> None:
     api = Api(me, "learning")
     at = f"/v1/learning/profiles/{make_profile(me)}"

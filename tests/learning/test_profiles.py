@@ -1,12 +1,16 @@
 """What makes a profile: stored evidence that reproduces, under the gate in effect, and nothing that is sent."""
 
 from datetime import timedelta
+from io import StringIO
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import ProgrammingError, transaction
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import ProgrammingError, connection, transaction
 
+from apps.accounts.models import Principal
 from apps.core import clock
 from apps.core.db.sessions import principal_session, staff_session
 from apps.core.policies import current_policy, followed, publish_policy
@@ -22,11 +26,13 @@ from apps.learning.exceptions import (
     WrongBaseline,
 )
 from apps.learning.models import Evaluation, EvaluationResult, Holdout, RankingProfile
+from apps.learning.services import evidence as evidence_service
+from apps.learning.services import staff
 from apps.learning.services.profiles import create_profile
 from apps.traces.services.erase import erase_trace
 from tests.support import collection
 from tests.support.api import Api, code_of
-from tests.support.factories import make_principal, make_staff, make_world
+from tests.support.factories import make_principal, make_staff, make_superuser, make_world
 from tests.support.library import ask
 from tests.support.profiles import activate, deactivate, make_profile
 
@@ -242,6 +248,79 @@ def test_a_gate_that_asks_for_more_now_counts_now(evidence) -> None:
         )
     more = refusal(evidence.create)
     assert (more["reason"], more["settings"]) == ("gate_policy", ["min_query_groups"])
+
+
+def names_of(evidence) -> dict[str, str]:
+    """How an operator names the owner of the evidence."""
+    with staff_session(make_superuser()):
+        subject = Principal.objects.values_list("subject", flat=True).get(pk=evidence.me.principal_id)
+    return {"workspace": evidence.world.workspace.slug, "principal": subject}
+
+
+def command(evidence, *more: str, holdout=None, **names) -> tuple[int, str]:
+    """Exit code of `make_profile` and what it said."""
+    out, chosen = StringIO(), (str(evidence.evaluation), str(holdout or evidence.holdout))
+    try:
+        call_command("make_profile", *chosen, *more, **names_of(evidence) | names, stdout=out)
+    except CommandError as refused:
+        return refused.returncode, str(refused)
+    return 0, out.getvalue().strip()
+
+
+def test_what_is_too_large_for_a_request_is_made_by_an_operator(evidence, monkeypatch) -> None:
+    monkeypatch.setattr(evidence_service, "MOST_RECORDS", 43)
+    api = Api(evidence.me, "learning")
+    refused = api.post("/v1/learning/profiles", body_of(evidence))
+    assert (refused.status_code, code_of(refused)) == (409, "not_promotable")
+    said = refused.json()
+    assert (said["reason"], said["records"], said["most"]) == ("too_large", 44, 43)
+    code, made = command(evidence)
+    assert code == 0, made
+    monkeypatch.undo()
+    assert api.post("/v1/learning/profiles", body_of(evidence)).json()["profile_id"] == made
+
+
+def test_a_request_gives_up_a_fit_that_takes_too_long(evidence, monkeypatch) -> None:
+    monkeypatch.setattr(evidence_service, "PATIENCE_S", 0.0)
+    assert refusal(evidence.create)["reason"] == "too_large"
+    manager = make_staff(evidence.world.workspace, "view_traces", "manage_profiles")
+    assert command(evidence)[0] == 0
+    with principal_session(evidence.me):
+        profile = RankingProfile.objects.get().pk
+    with staff_session(manager):
+        assert staff.reproduction_for(profile_id=profile) == "too_large"
+    monkeypatch.undo()
+    with staff_session(manager):
+        assert staff.reproduction_for(profile_id=profile) == "holds"
+
+
+def test_the_command_says_what_evidence_lacks_and_whom_it_does_not_know(evidence) -> None:
+    assert command(evidence, holdout=evidence.of_few) == (1, "not_promotable: holdout_decision")
+    assert command(evidence, holdout=evidence.loose) == (1, "not_promotable: exploratory")
+    assert command(evidence, holdout=uuid4())[0] == 2
+    assert command(evidence, "--baseline", str(uuid4()))[0] == 2
+    assert command(evidence, "--until", "2020-01-01T00:00:00Z")[0] == 2
+    assert command(evidence, workspace="nowhere")[0] == 2
+    assert command(evidence, principal="nobody") == (2, "unknown_principal: No such principal has receipts")
+    code, first = command(evidence, "--until", "2100-01-01T00:00:00Z")
+    assert (code, command(evidence, "--until", "2100-01-01T00:00:00Z")) == (0, (0, first))
+
+
+def test_other_calls_of_the_principal_do_not_wait_while_evidence_is_computed(evidence, monkeypatch) -> None:
+    held = []
+    computed = evidence_service.recompute_holdout
+
+    def and_look(holdout):
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
+            )
+            held.append(cursor.fetchone()[0])
+        return computed(holdout)
+
+    monkeypatch.setattr(evidence_service, "recompute_holdout", and_look)
+    evidence.create()
+    assert held == [0]
 
 
 def test_an_evaluation_that_has_not_ended_makes_none(evidence) -> None:

@@ -147,6 +147,31 @@ def test_the_count_of_active_profiles_goes_back_to_none(judged, me, recheck) -> 
     assert counted() == [0]
 
 
+def test_one_that_cannot_be_looked_at_leaves_the_others_looked_at_and_fails_the_job(
+    me, recheck, monkeypatch
+) -> None:
+    first, second = activated(me, FRESH), make_profile(me, FRESH, scopes=("docs",))
+    activate(me, second)
+    looked = tasks.recheck_profile
+    seen = []
+
+    def fails_for_the_first_one(*, profile_id):
+        seen.append(profile_id)
+        if len(seen) == 1:
+            raise ZeroDivisionError
+        return looked(profile_id=profile_id)
+
+    monkeypatch.setattr(tasks, "recheck_profile", fails_for_the_first_one)
+    with pytest.raises(ZeroDivisionError):
+        recheck()
+    assert set(seen) == {first, second}
+    with principal_session(me):
+        assert [found.profile_id for found in Recheck.objects.all()] == seen[1:]
+    assert tasks.CHECKED not in {sample.name for sample in samples.newest()}
+    monkeypatch.undo()
+    assert sum(recheck().values()) == 2
+
+
 def test_the_end_of_a_term_is_recorded(me, recheck) -> None:
     with clock.frozen(clock.now()) as at:
         profile = activated(me, FRESH, effective_until=clock.now() + timedelta(hours=1))

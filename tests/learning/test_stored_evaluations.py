@@ -18,6 +18,7 @@ from apps.learning.services import evaluations as services
 from apps.learning.services.evaluations import recompute_evaluation, run_evaluation
 from apps.traces.services.erase import erase_trace
 from tests.support import collection
+from tests.support.api import Api
 from tests.support.factories import make_world
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quiet")]
@@ -246,14 +247,32 @@ def test_it_no_longer_reproduces_when_a_label_was_withdrawn_or_decided_otherwise
         recompute(me, evaluation_id)
 
 
+def test_ndcg_is_graded_for_requests_whose_labels_all_have_grades(me) -> None:
+    made, answers = small(me)
+    with principal_session(me):
+        for number, (question, answer) in enumerate(zip(made.judged, answers, strict=True)):
+            labels = collection.labels_of(question, answer)
+            grades = {node: 4 if relevant else 0 for node, relevant in labels.items()}
+            if number == 0:
+                grades.popitem()
+            collection.judge(answer, labels, grade=grades)
+    found = report(me, collection.evaluate(me, config=SMALL))
+    assert found["graded_requests"] == len(answers) - 1
+
+
 def test_it_no_longer_reproduces_when_a_trace_was_erased(me) -> None:
     made, answers = small(me)
     collection.judge_all(made, answers)
     evaluation_id = collection.evaluate(me, config=SMALL)
-    with principal_session(me):
-        erase_trace(trace_id=UUID(answers[0]["trace_id"]))
-    with pytest.raises(NotReproducible):
-        recompute(me, evaluation_id)
+    api = Api(me, "learning")
+    for gone in (0, 1, 2):
+        shown = api.get(f"/v1/learning/evaluations/{evaluation_id}").json()
+        assert shown["receipts_gone"] == gone
+        if gone:
+            with pytest.raises(NotReproducible):
+                recompute(me, evaluation_id)
+        with principal_session(me):
+            erase_trace(trace_id=UUID(answers[gone]["trace_id"]))
 
 
 def test_other_scopes_and_the_other_surface_are_left_out_and_counted(me) -> None:

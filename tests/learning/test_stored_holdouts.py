@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from apps.core import clock
-from apps.core.db.sessions import principal_session
+from apps.core import clock, policies
+from apps.core.db.sessions import principal_session, staff_session
 from apps.core.problems import InvalidRequest, StateConflict
 from apps.graph.services import PassageItem, write_passages
 from apps.learning.exceptions import NoProposal, NotReproducible, UnknownEvaluation
@@ -23,7 +23,7 @@ from apps.retrieval.models import Receipt
 from apps.retrieval.selectors import stored_receipt
 from apps.retrieval.services import hash_key
 from tests.support import collection, memory
-from tests.support.factories import make_principal, make_world
+from tests.support.factories import make_principal, make_staff, make_world
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("quiet")]
 
@@ -181,13 +181,16 @@ def test_a_channel_that_fails_in_an_arm_fails_the_holdout(me, made, evaluation_i
     assert (found.status, found.failure_code) == ("failed", "retrieval_incomplete")
 
 
-def contrary(made, count: int, total: int) -> UUID:
-    """A query set in which so many of the questions are answered by the stale document instead."""
+def contrary(made, count: int, total: int, **fields) -> UUID:
+    """A query set in which so many of the questions are answered by the stale document instead; `fields` are of
+    these."""
     questions = [
         collection.Question(q.text, q.relevant.replace("fresh", "stale") if i < count else q.relevant)
         for i, q in enumerate(made.unseen[:total])
     ]
-    return collection.query_set(made, questions)
+    return collection.query_set(
+        made, questions, each=lambda question: fields if question.relevant.startswith("stale") else {}
+    )
 
 
 def test_twenty_eight_per_cent_of_regressed_groups_refuse_a_positive_mean(me) -> None:
@@ -197,6 +200,36 @@ def test_twenty_eight_per_cent_of_regressed_groups_refuse_a_positive_mean(me) ->
     assert found.result.regression_fraction == 0.28
     assert found.result.decision == "no_improvement"
     assert "regression_fraction" in found.result.failed_gates
+
+
+def test_a_protected_slice_that_loses_refuses_what_gains_over_all(world, me) -> None:
+    made = collection.judged_collection(me, training=4, validation=4, unseen=25)
+    evaluation_id = collection.evaluate(me, config=FEW)
+    publish_gate(world, protected_slices={"contrary": -0.01})
+    set_id = contrary(made, 2, 25, slice="contrary")
+    found = holdout(me, collection.hold_out(me, evaluation_id, set_id))
+    assert (found.result.decision, found.result.failed_gates) == ("no_improvement", ["protected_slice"])
+    (lost,) = json.loads(found.result.summary)["slices"]
+    assert (lost["name"], lost["query_groups"], lost["holds"]) == ("contrary", 2, False)
+    # A caller who protects it less, or not at all, explores; one who protects more does not weaken the gate.
+    for own, weaker in (({}, True), ({"contrary": -0.02}, True), ({"contrary": 0.0}, False)):
+        run = holdout(me, collection.hold_out(me, evaluation_id, set_id, config={"protected_slices": own}))
+        assert (run.weaker_settings == ["protected_slices"]) is weaker, own
+    unmeasured = holdout(me, collection.hold_out(me, evaluation_id, collection.query_set(made)))
+    assert unmeasured.result.decision == "insufficient_data"
+    assert "protected_slice_unmeasured" in unmeasured.result.failed_gates
+
+
+def publish_gate(world, **holdout_settings) -> None:
+    with staff_session(make_staff(world.workspace, "manage_profiles", "view_traces")):
+        known = policies.followed(world.workspace.pk, "gate")
+        policies.publish_policy(
+            workspace_id=world.workspace.pk,
+            kind="gate",
+            document=known.document | {"holdout": known.document["holdout"] | holdout_settings},
+            if_match=known.hash,
+            reason="a slice to protect",
+        )
 
 
 def test_nineteen_groups_decide_nothing(me, made, evaluation_id) -> None:

@@ -7,7 +7,7 @@ from apps.learning.evaluate import evaluate
 from apps.learning.exceptions import LearningInputError, NotReproducible
 from apps.learning.prme_holdout import HoldoutArguments
 from apps.learning.schemas import LearningConfig
-from apps.learning.selectors.evaluations import evaluation_of
+from apps.learning.selectors.evaluations import evaluation_of, receipts_gone
 from apps.learning.selectors.holdouts import holdout_of
 from apps.learning.services.evaluations import recompute_evaluation
 from apps.learning.services.holdouts import recompute_holdout, run_holdout
@@ -77,6 +77,7 @@ def test_it_is_asked_for_like_any_other_and_explores(me) -> None:
         found = evaluation_of(evaluation_id)
         assert (found.status, found.failure_code, found.exploratory) == ("succeeded", "", True)
         report = recompute_evaluation(found)
+        assert receipts_gone(found) == 0
     assert report.model_dump_json() == evaluation("weighted-v12").model_dump_json()
 
 

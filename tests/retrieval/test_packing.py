@@ -150,6 +150,18 @@ def test_the_budget_holds_whatever_the_text_and_nothing_is_cut(sources, given, t
     assert render(entries, given) == packed.text
 
 
+@pytest.mark.parametrize("tokenizer", TOKENIZERS, ids=["estimate", "tiktoken", "nasty"])
+def test_each_budget_up_to_the_whole_holds_to_the_token(tokenizer) -> None:
+    sources = [source(n, f"sentence {n}. " * n, title=f"Title {n}", score=1 / n) for n in range(1, 5)]
+    whole = pack(sources, options(), tokenizer)
+    used = [
+        pack(sources, options(budget), tokenizer).used_tokens for budget in range(1, whole.used_tokens + 1)
+    ]
+    assert all(count <= budget for budget, count in enumerate(used, 1))
+    assert used[-1] == whole.used_tokens
+    assert len(set(used)) > 4
+
+
 @settings(max_examples=200, deadline=None, derandomize=True, database=None)
 @given(SOURCES, OPTIONS)
 @example([source(text=one, title=one, place=one) for one in ("".join(HOSTILE),)], options(5_000))

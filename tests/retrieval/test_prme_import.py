@@ -12,11 +12,12 @@ from django.db import DatabaseError, connection
 from django.test import Client, override_settings
 
 from apps.accounts.models import Principal
+from apps.core import policies
 from apps.core.db.sessions import principal_session, staff_session
 from apps.operations import expiry, holds
 from apps.operations.erasure import runs
 from apps.operations.erasure.tasks import erase
-from apps.retrieval import retention
+from apps.retrieval import retention, tasks
 from apps.retrieval.exceptions import CorruptReceipt, ImportConflict, ImportRefused
 from apps.retrieval.imported import imported_page, prme_label_records, prme_receipt, prme_receipts
 from apps.retrieval.models import PrmeLabelRecord, PrmeReceipt
@@ -296,6 +297,46 @@ def test_it_is_hidden_at_its_time_and_goes_with_its_labels(me, owner_connection)
 
 
 @pytest.mark.django_db(transaction=True)
+def test_it_is_kept_as_long_as_the_gate_policy_in_effect_says(world, me, owner_connection) -> None:
+    def days():
+        with principal_session(me):
+            return {
+                row.request_id: (row.expires_at - row.imported_at).days for row in PrmeReceipt.objects.all()
+            }
+
+    first, second = (UUID(document["request_id"]) for document in (FIRST, SECOND))
+    import_all(me, dump(FIRST))
+    assert days() == {first: 730}
+    publish_gate(world, retention_days=30)
+    import_all(me, dump(SECOND))
+    assert days() == {first: 730, second: 30}
+    assert tasks.expire_imported.function() == {"receipts": 0}
+    assert days() == {first: 30, second: 30}
+    owner_connection.execute(
+        "UPDATE retrieval_prme_receipt SET imported_at = imported_at - interval '40 days', expires_at = "
+        "expires_at - interval '40 days' WHERE request_id = %s",
+        [first],
+    )
+    publish_gate(world, retention_days=3650)
+    assert days() == {second: 30}
+    # What was hidden is not shown again, and goes.
+    assert tasks.expire_imported.function() == {"receipts": 1}
+    assert days() == {second: 3650}
+
+
+def publish_gate(world, **changes) -> None:
+    with staff_session(make_staff(world.workspace, "manage_profiles", "review_retention", "view_traces")):
+        known = policies.followed(world.workspace.pk, "gate")
+        policies.publish_policy(
+            workspace_id=world.workspace.pk,
+            kind="gate",
+            document=known.document | changes,
+            if_match=known.hash,
+            reason="another term from now on",
+        )
+
+
+@pytest.mark.django_db(transaction=True)
 def test_erasing_the_principal_leaves_nothing_of_it(
     world, me, owner_connection, monkeypatch, tmp_path
 ) -> None:
@@ -377,6 +418,19 @@ def test_the_command_names_file_and_line_and_stops(me, tmp_path) -> None:
     ):
         with pytest.raises(CommandError):
             call_command("import_prme", *map(str, files), **options, stdout=StringIO())
+
+
+@pytest.mark.parametrize(
+    "given", [{"workspace": "nowhere"}, {"principal": "a\0b"}], ids=["workspace", "subject"]
+)
+def test_the_command_refuses_whom_it_does_not_know_as_bad_input(me, tmp_path, given) -> None:
+    good = tmp_path / "good.jsonl"
+    good.write_bytes(dump(FIRST) + b"\n")
+    workspace, subject = names_of(me)
+    with pytest.raises(CommandError, match=r"There (is|can be) no such") as refused:
+        call_command("import_prme", str(good), **({"workspace": workspace, "principal": subject} | given))
+    assert refused.value.returncode == 2
+    assert rows(me) == (0, 0)
 
 
 def test_the_examples_of_the_documentation_import_and_replay(me) -> None:

@@ -1,13 +1,17 @@
 """The active profile in a search: what applies, to whom, and what is said of it."""
 
+import math
 from datetime import timedelta
+from types import SimpleNamespace
 from unittest import mock
 from uuid import UUID
 
 import pytest
+from django.db import DatabaseError
 
 from apps.core import clock
 from apps.core.db.sessions import principal_session
+from apps.core.ids import uuid7
 from apps.learning import alerts
 from apps.operations.models import Alarm
 from apps.retrieval.selectors import stored_receipt
@@ -142,14 +146,14 @@ def test_other_principals_and_the_default_policy_are_bit_equal_before_and_after(
     ],
 )
 def test_one_that_does_not_apply_leaves_the_base_and_says_so_everywhere(
-    me, columns, cause, django_capture_on_commit_callbacks
+    me, columns, cause, django_capture_on_commit_callbacks, monkeypatch
 ) -> None:
     at = clock.now()
     base = ask(me, "billing rollback", reference_time=at)
     profile = stale_profile(me, columns)
     counter = PROFILES.labels("inapplicable", cause)
     counted = counter._value.get()
-    alerts._quiet_until.clear()
+    monkeypatch.setattr(alerts, "TOLD_AGAIN_AFTER", math.inf)
     answers = [ask(me, "billing rollback", reference_time=at) for _ in range(2)]
     shown = {"id": str(profile), "status": "inapplicable", "reason": cause}
     assert [answer["profile"] for answer in answers] == [shown] * 2
@@ -168,6 +172,33 @@ def test_one_that_does_not_apply_leaves_the_base_and_says_so_everywhere(
         deactivate(me, profile, expected=profile)
     alarm.refresh_from_db()
     assert alarm.resolved_at is not None
+
+
+def test_a_process_tells_once_a_period_and_again_what_it_could_not_tell(monkeypatch) -> None:
+    told, seconds = [], iter([0.0, 1.0, 2.0, 3.0, 599.0, 600.0])
+    fails = iter([True])
+
+    def raise_alarm(**alarm):
+        if next(fails, False):
+            raise DatabaseError
+        told.append(alarm["details"]["cause"])
+
+    monkeypatch.setattr(alerts.alarms, "raise_alarm", raise_alarm)
+    monkeypatch.setattr(alerts, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    workspace, profile = uuid7(), uuid7()
+    with pytest.raises(DatabaseError):
+        alerts.tell_inapplicable(workspace, profile, "formula")
+    for cause in ("formula", "formula", "expired", "formula", "formula"):
+        alerts.tell_inapplicable(workspace, profile, cause)
+    assert told == ["formula", "expired", "formula"]
+
+
+def test_what_a_process_remembers_of_told_profiles_is_bounded(monkeypatch) -> None:
+    monkeypatch.setattr(alerts.alarms, "raise_alarm", lambda **alarm: None)
+    most = alerts._tell.cache_info().maxsize
+    for _ in range(most + 5):
+        alerts.tell_inapplicable(uuid7(), uuid7(), "formula")
+    assert alerts._tell.cache_info().currsize == most
 
 
 def stale_profile(me, columns):

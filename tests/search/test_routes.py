@@ -8,6 +8,7 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError
 
 from apps.core.db.sessions import principal_session
+from apps.search.schemas import SearchFilters
 from apps.search.services import search as searched
 from apps.traces.models import Activation, Trace
 from tests.support.api import Api, code_of
@@ -86,6 +87,27 @@ def test_what_is_out_of_bounds_is_refused_with_a_pointer_and_leaves_nothing(
         assert json.loads(response.content)["pointer"] == pointer
     with principal_session(world.principal):
         assert not Trace.objects.exists()
+
+
+LISTS, TEXTS = (
+    {"kinds", "subkinds", "types", "labels"},
+    {"repository", "path_prefix", "state", "milestone", "assignee"},
+)
+TIMES = {"since", "until", "valid_since", "valid_until", "known_at"}
+
+
+@pytest.mark.parametrize("name", sorted(LISTS | TEXTS | TIMES))
+def test_every_filter_refuses_what_is_no_text_or_no_moment(api, name) -> None:
+    assert SearchFilters.model_fields.keys() == LISTS | TEXTS | TIMES
+    bad = (
+        ["2026-01-01T00:00:00", "2026-01-01", 1767225600, ""] if name in TIMES else ["a\0b/", "a\ud800b/", 1]
+    )
+    for value in bad:
+        given = [value] if name in LISTS else value
+        response = api.post("/v1/search", {"query": "billing", "filters": {name: given}})
+        assert response.status_code == 400, value
+        pointer = f"/filters/{name}/0" if name in LISTS else f"/filters/{name}"
+        assert json.loads(response.content)["pointer"] == pointer, value
 
 
 SECRET = "zebra-handle"

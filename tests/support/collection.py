@@ -5,7 +5,7 @@ and is, the third is neither. At the default weights the words win; with more we
 fresh document does, for every question. Nothing has a vector, so that no embedder is needed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import product
@@ -161,12 +161,21 @@ def judge(
     return submission.feedback_id
 
 
-def query_set(collection: Collection, questions: Sequence[Question] | None = None, **fields: Any) -> UUID:
-    """A query set over the unseen questions, or those given; `fields` are of every query."""
+def query_set(
+    collection: Collection,
+    questions: Sequence[Question] | None = None,
+    *,
+    each: Callable[[Question], Mapping[str, Any]] = lambda question: {},
+    **fields: Any,
+) -> UUID:
+    """A query set over the unseen questions, or those given; `fields` are of every query, `each` gives one's own."""
     asked = collection.unseen if questions is None else questions
     request = QuerySetRequest(
         name="constructed",
-        queries=[SetQuery(id=question.relevant, text=question.text, **fields) for question in asked],
+        queries=[
+            SetQuery(id=question.relevant, text=question.text, **fields, **each(question))
+            for question in asked
+        ],
         judgments=[
             SetJudgment(query=question.relevant, repo=REPO, identity=question.relevant) for question in asked
         ],

@@ -56,6 +56,15 @@ def why_not(report: Report) -> list[str]:
     return found
 
 
+def gone_notice(receipts: int) -> ui.Notice:
+    """Of receipts that the evaluation stands on and that are not there any more."""
+    are = "receipt that it stands on is" if receipts == 1 else "receipts that it stands on are"
+    return ui.Notice(
+        "warn",
+        f"It no longer reproduces: {ui.count(receipts)} {are} gone. No profile can be made of it any more.",
+    )
+
+
 def insufficient_sentence(report: Report, requests: Sequence[Mapping[str, Any]]) -> str:
     """`14 of 20 groups`, and the shortest way to 20."""
     coverage, config = report["coverage"], report["config"]

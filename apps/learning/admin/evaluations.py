@@ -31,6 +31,7 @@ from apps.learning.admin.words import (
 )
 from apps.learning.desk.views import NEEDED
 from apps.learning.models import EvaluatedQuery, Evaluation, EvaluationResult, Holdout
+from apps.learning.selectors.evaluations import receipts_gone
 from apps.learning.selectors.unjudged import unjudged_requests
 
 SHOWN = ("evaluation_id", "decision", "ndcg_gain", "interval_low", "interval_high", "validation_groups")
@@ -118,6 +119,8 @@ class EvaluationAdmin(ModelAdmin):
         }
         if result is None:
             return context
+        if gone := receipts_gone(obj):
+            context["notices"].append(parts.gone_notice(gone))
         report = json.loads(result.summary)
         used = EvaluatedQuery.objects.filter(evaluation_id=obj.pk).values_list("group_id", flat=True)
         may_label = all(holds(request, obj, grant) for grant in NEEDED)

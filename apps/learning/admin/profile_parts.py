@@ -327,6 +327,7 @@ REPRODUCES: dict[Reproduction, ui.Mark] = {
     Reproduction.BELOW_GATE: ui.Mark("warn", "equal, but below the gate of now"),
     Reproduction.DIFFERS: ui.Mark("bad", "no longer: a label or receipt has changed"),
     Reproduction.GONE: ui.Mark("plain", "the evidence has had its days"),
+    Reproduction.TOO_LARGE: ui.Mark("plain", "too large for a page; manage.py make_profile computes it"),
 }
 
 

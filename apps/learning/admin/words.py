@@ -93,6 +93,7 @@ PROMOTION: dict[str, str] = {
     "multipliers": "The holdout tried other multipliers than the evaluation proposes.",
     "proposal": "The holdout was of another state of the evaluation.",
     "formula": "The holdout was answered under another formula.",
+    "too_large": "It is too large to be computed again within a request; manage.py make_profile does it.",
     **{code: f"It would not apply: {why}." for code, why in CAUSES.items()},
 }
 # Why an approval does nothing.

@@ -1,6 +1,7 @@
 """What the evaluation commands share: bad input is exit code 2, and the decision is the exit code."""
 
 import sys
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -30,8 +31,9 @@ class EvaluationCommand(BaseCommand):
             report = self.report(options)
         except (LearningInputError, PrmeError) as error:
             raise CommandError(f"{error.code}: {error}", returncode=2) from None
-        except OSError:
-            raise CommandError("bad_file: an input file cannot be read", returncode=2) from None
+        except OSError as error:
+            name = Path(error.filename).name if error.filename else "an input file"
+            raise CommandError(f"bad_file: {name} cannot be read", returncode=2) from None
         if options["json"]:
             self.stdout.write(report.model_dump_json())
         else:

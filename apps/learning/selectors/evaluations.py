@@ -4,6 +4,8 @@ import json
 from typing import Any
 from uuid import UUID
 
+from django.db import connection
+
 from apps.core import clock
 from apps.core.db.sessions import current_principal
 from apps.core.pages import KeysetPage
@@ -47,9 +49,36 @@ def evaluation_shown(evaluation_id: UUID, *, full: bool = False) -> dict[str, An
     shown = _head(found)
     result = getattr(found, "result", None)
     if result is None:
-        return shown | {"report": None, "report_sha256": None}
+        return shown | {"report": None, "report_sha256": None, "receipts_gone": None}
     text = _report(found) if full else result.summary
-    return shown | {"report": json.loads(text), "report_sha256": result.checksum}
+    return shown | {
+        "report": json.loads(text),
+        "report_sha256": result.checksum,
+        "receipts_gone": receipts_gone(found),
+    }
+
+
+# The report names every receipt of the cut: a native one by its id, an imported one by its request's.
+_GONE = """
+SELECT count(*) FROM learning_evaluation_result e,
+  json_object_keys(e.report::json -> 'receipt_checksums') AS named (receipt)
+WHERE e.principal_id = %(owner)s AND e.evaluation_id = %(evaluation)s AND NOT EXISTS (
+  SELECT FROM {table} r WHERE r.principal_id = %(owner)s AND r.{key} = named.receipt::uuid)
+"""
+_HOMES = {
+    "native": _GONE.format(table="retrieval_receipt", key="id"),
+    "imported": _GONE.format(table="retrieval_prme_receipt", key="request_id"),
+}
+
+
+def receipts_gone(evaluation: Evaluation) -> int:
+    """How many receipts that an evaluation stands on are erased or past their term: with one it cannot be computed
+    again. In a session of its principal, or of staff who see it."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _HOMES[evaluation.source], {"owner": evaluation.principal_id, "evaluation": evaluation.pk}
+        )
+        return int(cursor.fetchone()[0])
 
 
 def evaluations_page(query: RunsQuery) -> dict[str, Any]:

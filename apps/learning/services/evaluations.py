@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -104,11 +105,14 @@ def run_evaluation(*, principal_id: UUID, evaluation_id: UUID) -> dict[str, int]
     return runs.perform(Evaluation, principal_id, evaluation_id, work)
 
 
-def recompute_evaluation(evaluation: Evaluation) -> EvaluationReport:
+def recompute_evaluation(
+    evaluation: Evaluation, *, watch: Callable[[], None] = lambda: None
+) -> EvaluationReport:
     """The report of an evaluation again, from receipts and labels as they are now, in its principal's session.
 
-    Raises NotReproducible when it is not the stored one: a receipt is gone or changed, or a label that it stands
-    on has since been withdrawn, superseded or decided otherwise by its annotator.
+    `watch` is called before each step of the fit and may raise to end it. Raises NotReproducible when it is not the
+    stored one: a receipt is gone or changed, or a label that it stands on has since been withdrawn, superseded or
+    decided otherwise by its annotator.
     """
     stored = EvaluationResult.objects.get(evaluation_id=evaluation.pk)
     native = evaluation.source != IMPORTED
@@ -116,7 +120,10 @@ def recompute_evaluation(evaluation: Evaluation) -> EvaluationReport:
         raise NotReproducible("a label was withdrawn or corrected since")
     try:
         report = evaluate(
-            _inputs(evaluation), **_question(evaluation), count_earlier=lambda _: stored.earlier_evaluations
+            _inputs(evaluation),
+            **_question(evaluation),
+            count_earlier=lambda _: stored.earlier_evaluations,
+            watch=watch,
         )
     except LearningInputError as refused:
         raise NotReproducible(str(refused)) from None

@@ -1,7 +1,12 @@
-"""The evidence for a profile: an evaluation and the holdout that confirmed it, held against the gate and recomputed."""
+"""The evidence for a profile: an evaluation and the holdout that confirmed it, held against the gate and recomputed.
+
+A request computes again what it can in some seconds: as many label records as an evaluation has by default, and a fit
+that takes no longer than `PATIENCE_S`. What is larger is for `manage.py make_profile`, which is bound by nothing.
+"""
 
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 from uuid import UUID
@@ -30,6 +35,11 @@ from apps.learning.services.evaluations import recompute_evaluation
 from apps.learning.services.holdouts import recompute_holdout
 
 SURFACE, FORMULA = "results", "weighted"
+MOST_RECORDS = LearningConfig().max_records
+"""Label records of an evaluation that a request computes again."""
+PATIENCE_S = 20.0
+"""Seconds of a processor after which a request gives up fitting again."""
+TOO_LARGE = "too_large"
 IMPROVED_OFFLINE, IMPROVED_RETRIEVAL = "improved_on_observed_candidates", "improved_full_retrieval"
 
 
@@ -54,9 +64,10 @@ class Evidence:
     kept: Mapping[str, Any]
 
 
-def evidence_for(evaluation_id: UUID, holdout_id: UUID) -> Evidence:
+def evidence_for(evaluation_id: UUID, holdout_id: UUID, *, however_large: bool = False) -> Evidence:
     """The evidence that both carry now, in the session of their principal.
 
+    `however_large`: the caller has the time; otherwise NotPromotable (`too_large`) is among what it raises.
     Raises UnknownEvaluation, UnknownHoldout, NotPromotable (with the reason), EvidenceNotReproducible.
     """
     owner = current_principal().principal_id
@@ -71,8 +82,11 @@ def evidence_for(evaluation_id: UUID, holdout_id: UUID) -> Evidence:
     _check_gate(evaluation, holdout, gate)
     # What was stored is looked at first: it costs nothing, and a refusal needs no proof.
     _check_decisions(evaluation.result.decision, holdout.result.decision)
+    if not however_large:
+        _check_size(evaluation)
+    watch = _unbound if however_large else _within(PATIENCE_S)
     try:
-        proposal, confirmed = recompute_evaluation(evaluation), recompute_holdout(holdout)
+        proposal, confirmed = recompute_evaluation(evaluation, watch=watch), recompute_holdout(holdout)
     except NotReproducible as differs:
         raise EvidenceNotReproducible(str(differs)) from None
     _check_reports(proposal, confirmed)
@@ -124,6 +138,27 @@ def _check_decisions(offline: str, retrieval: str) -> None:
         _refuse("evaluation_decision", decision=offline)
     if retrieval != IMPROVED_RETRIEVAL:
         _refuse("holdout_decision", decision=retrieval)
+
+
+def _check_size(evaluation: Evaluation) -> None:
+    records = json.loads(evaluation.result.summary)["coverage"]["feedback_records"]
+    if records > MOST_RECORDS:
+        _refuse(TOO_LARGE, records=records, most=MOST_RECORDS)
+
+
+def _unbound() -> None:
+    """Work goes on."""
+
+
+def _within(seconds: float) -> Callable[[], None]:
+    """Called on the way, it refuses to go on after so much time of the processor on this thread."""
+    until = time.thread_time() + seconds
+
+    def watch() -> None:
+        if time.thread_time() > until:
+            _refuse(TOO_LARGE)
+
+    return watch
 
 
 def _check_reports(proposal: EvaluationReport, confirmed: HoldoutReport) -> None:

@@ -27,18 +27,21 @@ def create_profile(
     holdout_id: UUID,
     baseline_profile_id: UUID | None = None,
     effective_until: datetime | None = None,
+    however_large: bool = False,
 ) -> RankingProfile:
     """Make the profile that an evaluation proposed and a holdout confirmed, in the session of their principal.
 
-    The same evidence, baseline and term give the profile that is there. Raises UnknownEvaluation, UnknownHoldout,
+    The same evidence, baseline and term give the profile that is there. `however_large`: outside of a request,
+    which computes only so much again. Raises UnknownEvaluation, UnknownHoldout,
     UnknownProfile, NotPromotable (with the reason), EvidenceNotReproducible, WrongBaseline, InvalidRequest (a term
     that is over).
     """
     owner = current_principal()
     if effective_until is not None and effective_until <= clock.now():
         raise InvalidRequest("This time is over", pointer="/effective_until")
+    evidence = evidence_for(evaluation_id, holdout_id, however_large=however_large)
+    # Only now: computing takes seconds, in which other calls of the principal need not wait.
     lock_principal(owner.principal_id)
-    evidence = evidence_for(evaluation_id, holdout_id)
     baseline = _baseline(evidence, baseline_profile_id)
     scope_set = evidence.scopes
     made_of: dict[str, Any] = {

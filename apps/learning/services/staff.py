@@ -24,7 +24,7 @@ from apps.learning.scorer import FEATURES
 from apps.learning.selectors.evaluations import evaluation_of
 from apps.learning.selectors.profiles import pointer_at, profile_of
 from apps.learning.services.evaluations import cancel_evaluation, start_evaluation
-from apps.learning.services.evidence import evidence_for
+from apps.learning.services.evidence import TOO_LARGE, evidence_for
 from apps.learning.services.holdouts import cancel_holdout, start_holdout
 from apps.learning.services.profiles import create_profile
 
@@ -151,6 +151,7 @@ class Reproduction(StrEnum):
     BELOW_GATE = "below_gate"
     DIFFERS = "differs"
     GONE = "gone"
+    TOO_LARGE = "too_large"
 
 
 def reproduction_for(*, profile_id: UUID) -> Reproduction:
@@ -169,8 +170,9 @@ def reproduction_for(*, profile_id: UUID) -> Reproduction:
             evidence_for(evaluation_id, holdout_id)
         except NotFound:
             return Reproduction.GONE
-        except NotPromotable:
-            return Reproduction.BELOW_GATE
+        except NotPromotable as refused:
+            too_large = refused.more.get("reason") == TOO_LARGE
+            return Reproduction.TOO_LARGE if too_large else Reproduction.BELOW_GATE
         except StateConflict:
             return Reproduction.DIFFERS
     return Reproduction.HOLDS

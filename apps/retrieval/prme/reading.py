@@ -8,7 +8,7 @@ import gzip
 import hashlib
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeVar, cast
@@ -27,6 +27,7 @@ from apps.retrieval.prme.replay import check_candidates, verify_replay
 from apps.retrieval.prme.versions import check_version
 
 Document = TypeVar("Document", bound=StrictModel)
+Parsed = TypeVar("Parsed")
 
 # A receipt of 1,000 candidates has about 2 MB.
 MAX_LINE_BYTES = 16 * 1024 * 1024
@@ -137,21 +138,24 @@ def _open(path: Path) -> BinaryIO:
 
 
 def iter_receipts(path: Path) -> Iterator[PrmeReceipt]:
-    """Verified receipts of a file, in its order. Errors name the line."""
-    for number, line in read_lines(path):
-        try:
-            yield read_receipt_line(line)
-        except PrmeError as error:
-            raise type(error)(f"line {number}: {error.detail}", pointer=error.pointer) from None
+    """Verified receipts of a file, in its order. Errors name the file and the line."""
+    return _iter_parsed(path, read_receipt_line)
 
 
 def iter_label_records(path: Path) -> Iterator[LabelRecord]:
-    """Label records of a file, in its order. Errors name the line."""
-    for number, line in read_lines(path):
-        try:
-            yield read_label_record(line)
-        except PrmeError as error:
-            raise type(error)(f"line {number}: {error.detail}", pointer=error.pointer) from None
+    """Label records of a file, in its order. Errors name the file and the line."""
+    return _iter_parsed(path, read_label_record)
+
+
+def _iter_parsed(path: Path, read: Callable[[bytes], Parsed]) -> Iterator[Parsed]:
+    place = path.name
+    try:
+        for number, line in read_lines(path):
+            place = f"{path.name} line {number}"
+            yield read(line)
+            place = path.name
+    except PrmeError as error:
+        raise type(error)(f"{place}: {error.detail}", pointer=error.pointer) from None
 
 
 def load_json(raw: bytes) -> Any:

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import islice
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
-from apps.core import canonical, clock
+from apps.core import canonical, clock, policies
 from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.locks import lock_import
 from apps.core.db.sessions import current_principal
@@ -26,8 +27,8 @@ from apps.retrieval.prme.exceptions import ForeignLabel, InvalidLabelRecord, Prm
 from apps.retrieval.prme.labels import check_labels
 from apps.retrieval.services.receipts import hash_key
 
-KEPT = timedelta(days=730)
-"""From its import on; the term of everything that learning may still have to reproduce."""
+EVIDENCE_TERM = "gate"
+"""The kind of the stored policy that says how long everything is kept that learning may have to reproduce."""
 BATCH = 200
 """Lines that one statement stores: some MiB."""
 
@@ -60,6 +61,7 @@ class _Import:
 
     owner: PrincipalIdentity
     key: bytes
+    kept: timedelta
     told: Callable[[int, Sequence[ImportedReceipt]], None]
     counts: Imported = field(default_factory=Imported)
     waiting: list[tuple[int, reading.PrmeLabels]] = field(default_factory=list)
@@ -78,13 +80,19 @@ def import_lines(
     owner = current_principal()
     with transaction.atomic():
         lock_import(owner.principal_id)
-        running = _Import(owner, hash_key(), told)
+        running = _Import(owner, hash_key(), term_in_effect(owner.workspace_id), told)
         rest = iter(lines)
         while batch := list(islice(rest, BATCH)):
             _store_receipts(running, _read(running, batch), len(batch))
         for start in range(0, len(running.waiting), BATCH):
             _store_labels(running, running.waiting[start : start + BATCH])
     return running.counts
+
+
+def term_in_effect(workspace_id: UUID) -> timedelta:
+    """How long an imported receipt is kept from its import on; `retrieval_redate_prme` follows a later policy."""
+    document: Any = policies.document_of(policies.current_policy(workspace_id, EVIDENCE_TERM))
+    return timedelta(days=document.retention_days)
 
 
 def _refused(number: int, error: PrmeError) -> ImportRefused:
@@ -146,7 +154,7 @@ def _row(running: _Import, receipt: reading.PrmeReceipt) -> PrmeReceipt:
         principal_id=running.owner.principal_id,
         request_id=UUID(document.request_id),
         imported_at=now,
-        expires_at=now + KEPT,
+        expires_at=now + running.kept,
         reference_time=document.reference_time,
         schema_version=document.schema_version,
         formula=document.formula,

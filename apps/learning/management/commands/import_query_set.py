@@ -25,7 +25,7 @@ def metadata_name(text: str) -> str:
 class Command(BaseCommand):
     help = (
         "Makes a query set from DIR/queries.jsonl and DIR/qrels/SPLIT.tsv, whose documents were imported as "
-        "collection C. Prints its id. A set never changes; importing again makes another one."
+        "collection C. Prints its id. A set never changes; importing again makes another one. Exit 2: bad input."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -51,9 +51,10 @@ class Command(BaseCommand):
         try:
             request = read_query_set(folder, layout, name=options["name"] or folder.resolve().name)
         except QrelsError as error:
-            raise CommandError(str(error)) from None
+            raise CommandError(str(error), returncode=2) from None
         except OSError:
-            raise CommandError(f"{folder} holds no queries.jsonl and qrels/{layout.split}.tsv") from None
+            absent = f"{folder} holds no queries.jsonl and qrels/{layout.split}.tsv"
+            raise CommandError(absent, returncode=2) from None
         name = options["principal"]
         try:
             workspace = workspace_id(options["workspace"])
@@ -66,9 +67,10 @@ class Command(BaseCommand):
                     source="files",
                 )
         except NotFound:
-            raise CommandError("There is no such workspace or principal") from None
+            raise CommandError("There is no such workspace or principal", returncode=2) from None
         except Problem as problem:
-            raise CommandError(f"{problem.shown_code} {problem.pointer or ''} {problem.detail}") from None
+            refused = f"{problem.shown_code} {problem.pointer or ''} {problem.detail}"
+            raise CommandError(refused, returncode=2) from None
         self.stdout.write(
             f"{made.pk}: {made.num_queries} queries, {made.num_judgments} judgments, {made.content_sha256}"
         )

@@ -23,7 +23,7 @@ class Command(BaseCommand):
         "Imports each .jsonl or .jsonl.gz FILE, all of its lines or none: receipts of schema 1 to 22, raw or as "
         "PRME's store holds them, and label records. Every receipt is verified and, from schema 2 on, replayed; "
         "its bytes stay as they came. The same file again changes nothing. Exit 2: a file was refused; the "
-        "message names its line, and the files after it were not begun."
+        "message names its line, and the files after it were not begun; or no such workspace or principal."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -35,11 +35,11 @@ class Command(BaseCommand):
         try:
             workspace = workspace_id(options["workspace"])
         except NotFound as absent:
-            raise CommandError("There is no such workspace") from absent
+            raise CommandError("There is no such workspace", returncode=2) from absent
         try:
             owner = enter_principal(workspace=workspace, subject=subjects.parse(options["principal"]))
         except (InvalidRequest, NotFound):
-            raise CommandError("There can be no such principal, or it is disabled") from None
+            raise CommandError("There can be no such principal, or it is disabled", returncode=2) from None
         for path in options["files"]:
             counts = self._import(path, owner)
             self.stdout.write(
