@@ -376,6 +376,8 @@ def test_the_look_at_roles_is_scheduled_once_a_day_and_missed_when_it_is_not_run
     assert declared.schedule.interval == DAY
     assert declared.freshness == 2 * DAY
     assert declared.misfire == "run_once"
+
+
 def test_it_is_not_rung_after_a_run_that_left_due_rows_or_failed(
     world: World, state, settings, monkeypatch
 ) -> None:

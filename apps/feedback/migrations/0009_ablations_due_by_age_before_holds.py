@@ -48,7 +48,9 @@ def any_due(kind):
 
 def delete_due(kind, most):
     own = due(kind, "own_space", "until", " AND old.principal_id = owner")
-    return f"DELETE FROM public.{kind[0]} gone WHERE gone.id IN (SELECT due.id FROM ({own}) due LIMIT {most});"
+    return (
+        f"DELETE FROM public.{kind[0]} gone WHERE gone.id IN (SELECT due.id FROM ({own}) due LIMIT {most});"
+    )
 
 
 # One principal a call, under its lock; one that fails is passed over and keeps nobody else's rows.
