@@ -127,17 +127,18 @@ def test_failures_that_lie_apart_open_no_circuit(monkeypatch) -> None:
     clock = [1000.0]
     monkeypatch.setattr(circuits, "monotonic", lambda: clock[0])
     circuit = circuits.Circuit()
-    for _ in range(6):
-        circuit.failed()
-        clock[0] += circuits.WINDOW_SECONDS / 2 + 0.1
-    assert circuit.closed
-    for _ in range(2):
-        circuit.failed()
-    assert not circuit.closed
+
+    def after_failures(number: int, seconds: float = 0) -> bool:
+        for _ in range(number):
+            circuit.failed()
+            clock[0] += seconds
+        return circuit.closed
+
+    assert after_failures(6, seconds=circuits.WINDOW_SECONDS / 2 + 0.1)
+    assert not after_failures(2)
     clock[0] += circuits.REST_SECONDS
-    assert circuit.closed
-    circuit.failed()
-    assert circuit.closed
+    assert after_failures(0)
+    assert after_failures(1)
 
 
 def test_writes_wait_for_locks_and_statements_no_longer_than_promised(on: World) -> None:
