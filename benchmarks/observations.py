@@ -18,13 +18,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count as counting_up
+from pathlib import Path
 from typing import Any
-
-import psutil
 
 from benchmarks.bounds import Bound, report
 from benchmarks.database import analyze, own_database
 from benchmarks.search import measured, median, show
+from benchmarks.web import processor_ms
 
 KEY = "only-for-benchmarks-" * 3
 WARM_UP = 20
@@ -239,25 +239,26 @@ def expiry(me: Any, due: int) -> list[Bound]:
         "WHERE record_expires_at <= now() ORDER BY record_expires_at LIMIT 5000)"
     )
     fill(me, due, "-2 hours")
-    start = time.perf_counter()
     with owner() as connection:
+        bare = Spent(connection.info.backend_pid)
         while connection.execute(bare_batch).rowcount:
             pass
-    bare = time.perf_counter() - start
+        bare.end()
     fill(me, due, "-2 hours")
     with django.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         backend = cursor.fetchone()[0]
     with growth(os.getpid(), backend) as grown:
-        start = time.perf_counter()
+        drained = Spent(backend)
         done = drain(retention.NAME)
-        spent = time.perf_counter() - start
+        drained.end()
     assert done.counts["records"] == due
     start = time.perf_counter()
     assert not read().values["expired_records"]
     first = 1000 * (time.perf_counter() - start)
-    ratio, most = spent / bare, max(grown.values(), default=0.0)
-    rate = f"{due / spent:,.0f} rows a second against {due / bare:,.0f}"
+    ratio, most = drained.seconds / bare.seconds, max(grown.values())
+    rate = f"{due / drained.seconds:,.0f} rows a second against {due / bare.seconds:,.0f}"
+    processor = drained.processor / bare.processor
     memory = ", ".join(f"{name} {more:.1f} MiB" for name, more in grown.items())
     return [
         Bound(
@@ -266,27 +267,36 @@ def expiry(me: Any, due: int) -> list[Bound]:
             f"{ratio:.2f}; {rate}",
             ratio <= 1.5,
         ),
+        Bound("the same of PostgreSQL's processor time", "–", f"{processor:.2f}"),
         Bound("memory during it, over its start", f"flat: ≤ {MOST_MIB:.0f} MiB", memory, most <= MOST_MIB),
         Bound("the status right after it, before any vacuum", "–", f"{first:.1f} ms"),
     ]
 
 
+class Spent:
+    """Seconds since it was made, and processor time of a connection's process in milliseconds, until `end`."""
+
+    def __init__(self, backend: int) -> None:
+        self._backend = backend
+        self._start, self._processor = time.perf_counter(), processor_ms(backend)
+
+    def end(self) -> None:
+        self.seconds = time.perf_counter() - self._start
+        self.processor = processor_ms(self._backend) - self._processor
+
+
 @contextmanager
 def growth(*processes: int) -> Iterator[dict[str, float]]:
-    """The most private memory of this process and of its connection's, above the start; what cannot be read is
-    left out."""
-    names = ("Python", "PostgreSQL")
-    watched = {name: psutil.Process(pid) for name, pid in zip(names, processes, strict=True)}
-    before = {name: private(process) for name, process in watched.items()}
-    known = {name: value for name, value in before.items() if value is not None}
-    grown = dict.fromkeys(known, 0.0)
+    """The most memory of their own of this process and of its connection's, in MiB above the start (Linux)."""
+    watched = dict(zip(("Python", "PostgreSQL"), processes, strict=True))
+    before = {name: anonymous(pid) for name, pid in watched.items()}
+    grown = dict.fromkeys(watched, 0.0)
     over = threading.Event()
 
     def look() -> None:
         while not over.wait(0.1):
-            for name, start in known.items():
-                now = private(watched[name])
-                grown[name] = max(grown[name], ((now or 0) - start) / MIB)
+            for name, pid in watched.items():
+                grown[name] = max(grown[name], (anonymous(pid) - before[name]) / MIB)
 
     watcher = threading.Thread(target=look)
     watcher.start()
@@ -297,12 +307,10 @@ def growth(*processes: int) -> Iterator[dict[str, float]]:
         watcher.join()
 
 
-def private(process: psutil.Process) -> int | None:
-    """Bytes that a process shares with no other."""
-    try:
-        return int(process.memory_full_info().uss)
-    except (psutil.Error, AttributeError):
-        return None
+def anonymous(pid: int) -> int:
+    """Bytes of memory that is not a file's and no shared buffer of the server."""
+    (line,) = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "RssAnon" in line]
+    return int(line.split()[1]) * 1024
 
 
 def status(me: Any, rows: int) -> list[Bound]:

@@ -101,7 +101,8 @@ def test_commands_exist(page: str) -> None:
     # Django's own, and those whose capability is to come and which the page says so of.
     assert called <= set(get_commands())
     for name in re.findall(r"python -m (benchmarks(?:\.\w+)?)", text):
-        assert (ROOT / (name.replace(".", "/") + ".py")).exists() or (ROOT / name / "__main__.py").exists()
+        place = ROOT / name.replace(".", "/")
+        assert place.with_suffix(".py").exists() or (place / "__main__.py").exists()
 
 
 def test_settings_exist() -> None:
