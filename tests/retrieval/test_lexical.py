@@ -310,7 +310,7 @@ def explain(query):
     asked = request(query)
     allowed = restriction(asked, current_principal())
     cursor = run.session_cursor()
-    known = statistics.read(cursor, allowed, 1)
+    known = statistics.read(allowed, 1)
     groups, _ = ANALYSER.query(query, known.languages())
     sql, values = lexical.statement(lexicon.plan(cursor, groups, allowed, known), allowed, 100)
     cursor.execute("EXPLAIN " + sql, values)

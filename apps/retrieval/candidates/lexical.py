@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from apps.core.db.wire import uuids
+
 from .arrays import array
 from .filters import Restriction
 from .lexicon import Plan
@@ -79,8 +81,8 @@ def _values(plan: Plan, restriction: Restriction) -> dict[str, Any]:
     place = {owner: number for number, owner in enumerate(restriction.owners)}
     units = [plan.units[term.unit] for term in plan.terms]
     return {
-        "owners": array(restriction.owners),
-        "t_owner": array(term.owner for term in plan.terms),
+        "owners": uuids(restriction.owners),
+        "t_owner": uuids(term.owner for term in plan.terms),
         "t_base": array(place[term.owner] << 32 for term in plan.terms),
         "t_no": array(term.term_no for term in plan.terms),
         "t_unit": array(term.unit for term in plan.terms),

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from apps.core.db.wire import uuids
 from apps.graph.analyser import Group
 from apps.graph.models.indexes import CorpusKind
 
+from .arrays import array
 from .filters import Restriction
 from .statistics import Statistics
 
@@ -132,7 +134,7 @@ def _look_up(
     for number, group in enumerate(groups):
         for term in group.forms:
             of_term[term].append(number)
-    values = {"owners": list(restriction.owners), "kinds": [int(kind) for kind in restriction.kinds]}
+    values = {"owners": uuids(restriction.owners), "kinds": array(int(kind) for kind in restriction.kinds)}
     matches: dict[tuple[int, int], list[_Found]] = defaultdict(list)
     if of_term:
         cursor.execute(_TERMS, values | {"terms": list(of_term)})
