@@ -55,7 +55,7 @@ def prior(
 def priors(
     *,
     merits: Iterable[tuple[float, int, int]],
-    confidence: Sequence[float],
+    confidence: npt.ArrayLike,
     pinned: Sequence[bool],
     stale: Sequence[bool],
     days: Sequence[float],

@@ -66,7 +66,7 @@ def ids_in_effect(workspace_id: UUID | None, *kinds: str) -> cursors.Question[tu
     """
 
     def read(rows: cursors.Rows) -> tuple[UUID, ...]:
-        found = dict(rows)
+        found: dict[str, UUID] = dict(rows)
         for kind in kinds:
             if kind not in found:
                 raise PolicyMissing(kind)
