@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from benchmarks.database import analyze, own_database
-from benchmarks.search import measured, median, show
+from benchmarks.measuring import measured, median, show
 
 KEY = "only-for-benchmarks-" * 3
 
@@ -91,7 +91,7 @@ def searches(inside: Any, outside: Any, nodes: int, rounds: int) -> None:
     from apps.search import found
     from apps.search.schemas import SearchRequest
     from apps.search.services import search
-    from benchmarks.search import LIMIT, Texts, fill, without_vector_index
+    from benchmarks.corpora import LIMIT, Texts, fill, without_vector_index
 
     # The same words for both, so that they rank and answer alike.
     with without_vector_index():
