@@ -102,12 +102,14 @@ def _lowered(request: SearchRequest, embedding: QueryEmbedding, at: datetime) ->
 
 def _search(caller: PrincipalIdentity, request: SearchRequest, lowered: RetrievalRequest) -> Found:
     """In one session, or in two with a reranker between them."""
+    explicit = _asked_for(request)
     stored = corpora(lowered, caller)
     ruling_id = policies.ids_in_effect(caller.workspace_id, SCORING)
     profile = pointed(caller.principal_id, request.scope_set)
-    with principal_session(caller, limits=READ_ONLY, along=(ruling_id, profile, stored)):
+    along = (ruling_id, stored) if explicit else (ruling_id, stored, profile)
+    with principal_session(caller, limits=READ_ONLY, along=along):
         ruling = ruling_of(*ruling_id.answer)
-        ranked_by = _asked_for(request) or resolved(profile.answer, ruling)
+        ranked_by = explicit or resolved(profile.answer, ruling)
         begun = begin(lowered, multipliers=ranked_by.multipliers, policy=ruling, known=stored.answer)
         if begun.pairs is None:
             return _searched(request, begun, Verdict(), ranked_by.use)
