@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from benchmarks.database import analyze, own_database
-from benchmarks.search import median, show, timed
+from benchmarks.measuring import median, show, timed
 from benchmarks.traces import PAGE
 
 DEEP_PAGE = 1000

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ROWS = "MEMORY_BENCH_ROWS"
-VERDICTS = {True: "kept", False: "NOT KEPT", None: "–"}
+VERDICTS = {True: "yes", False: "**no**", None: "–"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,13 @@ class Bound:
     must: str
     measured: str
     kept: bool | None = None
+
+
+class Table(list[Bound]):
+    """Rows in the order in which they were measured."""
+
+    def add(self, what: str, must: str, measured: str, kept: bool | None) -> None:
+        self.append(Bound(what, must, measured, kept))
 
 
 def report(rows: Sequence[Bound]) -> None:
@@ -38,12 +45,10 @@ def report(rows: Sequence[Bound]) -> None:
 
 
 def show(rows: Sequence[Bound]) -> None:
-    heads = Bound("what", "must be", "measured")
-    widths = [max(len(getattr(row, name)) for row in (heads, *rows)) for name in ("what", "must", "measured")]
-    for row in (heads, *rows):
-        cells = (row.what, row.must, row.measured)
-        verdict = "" if row is heads else VERDICTS[row.kept]
-        print("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)), verdict)
+    """Print a table as a page of the documentation has it."""
+    print("\n| what | must be | measured | held |\n|---|---|---|---|")
+    for row in rows:
+        print(f"| {row.what} | {row.must} | {row.measured} | {VERDICTS[row.kept]} |")
 
 
 def collected(parts: Sequence[Sequence[str]]) -> tuple[list[Bound], bool]:

@@ -15,6 +15,8 @@ def own_database() -> Iterator[None]:
     """Django, set up on a fresh database. `MEMORY_BENCH_DATABASE=given` takes the one of the environment."""
     import django
 
+    # Nothing here waits for a broker, or for a worker that is not there.
+    os.environ.setdefault("BROKER_URL", "memory://")
     if os.environ.get("MEMORY_BENCH_DATABASE") == "given":
         django.setup()
         yield

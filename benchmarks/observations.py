@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks.bounds import Bound, report
 from benchmarks.database import analyze, own_database
-from benchmarks.search import measured, median, show
+from benchmarks.measuring import measured, median, show
 from benchmarks.web import processor_ms
 
 KEY = "only-for-benchmarks-" * 3
@@ -132,7 +132,7 @@ def searches(inside: Any, outside: Any, nodes: int, rounds: int) -> list[Bound]:
     from apps.search import found
     from apps.search.schemas import SearchRequest
     from apps.search.services import search
-    from benchmarks.search import LIMIT, Texts, fill, without_vector_index
+    from benchmarks.corpora import LIMIT, Texts, fill, without_vector_index
 
     # The same words for both, so that they rank and answer alike.
     with without_vector_index():

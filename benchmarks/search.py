@@ -1,43 +1,47 @@
-"""Measures a search: through the service, over HTTP, beside others' data, and by many clients at once.
+"""Measures a search and prints every bound of the retrieval specification, with whether it held.
 
-    python -m benchmarks.search [--nodes 10000] [--others 100] [--more-others 900] [--other-nodes 20]
-                                [--searches 200] [--clients 16]
+    python -m benchmarks.search [--without PART …] [--nodes 10000] [--others 100] [--more-others 900]
+                                [--other-nodes 20] [--large 100000] [--searches 200] [--clients 16]
 
-Times are p50 and p95 in milliseconds on this machine; processor time (Python and the connection's process of
-PostgreSQL) stands beside them, since other work on the machine lengthens times more than it lengthens that. The
-query's embedding is left out of all but HTTP, and shown apart. Ratios compare numbers of one run.
+Parts that may be left out: http, clients, receipts, others, large. Times are p50 and p95 in milliseconds on this
+machine; processor time (Python and the connection's process of PostgreSQL) stands beside them, since other work on the
+machine lengthens times more than it lengthens that. The query's embedding is left out, unless a row says otherwise, and
+shown apart. Ratios compare numbers of one run.
 """
 
 import argparse
-import os
-import random
-import statistics
+import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.bounds import Table, report
+from benchmarks.corpora import LIMIT, WORDS, Texts, fill, neighbours, without_vector_index
 from benchmarks.database import analyze, own_database
+from benchmarks.measuring import Measured, measured, median, percentile, show
 
-VOCABULARY = 20_000
-WORDS = 40
-QUERY_WORDS = 6
-STOP_RANKS = 50
-"""The most frequent words, which a real analyser drops as stop words, do not occur in queries."""
-LIMIT = 20
+PARTS = ("http", "clients", "receipts", "others", "large")
 OLD_TRACES = 10_000
+WARMING = 20
+CANDIDATES, TOKEN_BUDGET = 15, 2_000
+"""Of the receipt that is measured, context included."""
+RECEIPTS = 3_000
+MAX_RECEIPT = 6 * 1024
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--without", nargs="+", choices=PARTS, default=(), metavar="PART")
     parser.add_argument("--nodes", type=int, default=10_000)
     parser.add_argument("--others", type=int, default=100)
     parser.add_argument("--more-others", type=int, default=900)
     parser.add_argument("--other-nodes", type=int, default=20)
+    parser.add_argument("--large", type=int, default=100_000)
     parser.add_argument("--searches", type=int, default=200)
     parser.add_argument("--clients", type=int, default=16)
     options = parser.parse_args()
@@ -48,7 +52,7 @@ def main() -> None:
 def run(options: argparse.Namespace) -> None:
     from benchmarks.worlds import fill_traces, principal, workspace
 
-    texts = Texts(seed=7)
+    texts, table = Texts(seed=7), Table()
     space = workspace("search-benchmark")
     me = principal(space, "token:me")
     fill_traces(me, OLD_TRACES)
@@ -59,33 +63,34 @@ def run(options: argparse.Namespace) -> None:
     print(f"import without vectors: {options.nodes / spent:,.0f} passages a second, {WORDS} words each")
     requests = [texts.request() for _ in range(options.searches)]
     print(
-        f"{options.nodes} nodes, {options.others} other principals, {len(requests)} searches, limit {LIMIT}"
+        f"{options.nodes:,} nodes, {options.others} other principals, {len(requests)} searches, limit {LIMIT}"
     )
-    alone = service(me, requests)
+    alone = service(me, requests, table)
     parts(me, requests)
-    over_http(me, requests, options.clients)
-    if options.more_others:
+    if "http" not in options.without:
+        over_http(me, requests, table)
+    if "clients" not in options.without:
+        many_clients(me, requests, options.clients, table)
+    if "receipts" not in options.without:
+        receipts(me, requests, table)
+    if "others" not in options.without:
         every = options.others + options.more_others
-        neighbours(space, range(options.others, every), options.other_nodes, texts)
+        with without_vector_index():
+            neighbours(space, range(options.others, every), options.other_nodes, texts)
         analyze()
-        beside = measured(front_door(me, requests), requests)
-        beside.show(f"search, {every} other principals")
-        print(f"  p50 {every} ÷ {options.others} others: {beside.p50 / alone.p50:.2f} (must: ≤ 1.10)")
-        print(f"  processor time {every} ÷ {options.others} others: {beside.processor / alone.processor:.2f}")
+        beside_more(me, requests, alone, f"{options.others:,} → {every:,}", table)
+    if "large" not in options.without:
+        large = principal(space, "token:large")
+        with without_vector_index():
+            fill(large, options.large, texts)
+        analyze()
+        of_many_nodes(large, requests, options.large, table)
+    report(table)
 
 
-def neighbours(space: Any, numbers: range, nodes: int, texts: "Texts") -> None:
-    from benchmarks.worlds import principal
-
-    for number in numbers:
-        fill(principal(space, f"token:other-{number}"), nodes, texts)
-
-
-def service(me: Any, requests: list[Any]) -> "Measured":
+def service(me: Any, requests: list[Any], table: Table) -> Measured:
     """The rows of the table that need no server."""
-    search = front_door(me, requests)
-    for request in requests[:20]:
-        search(request)
+    search = warmed(me, requests)
     whole = measured(search, requests)
     retrieval = measured(lambda request: search_once(me, request), requests)
     candidates = measured(lambda request: candidates_once(me, request), requests)
@@ -96,12 +101,21 @@ def service(me: Any, requests: list[Any]) -> "Measured":
     candidates.show("candidates in their session")
     bare.show("bare candidate SQL")
     empty.show("empty session")
-    allowed = 2 * (bare.p50 + empty.p50)
-    print(f"  search p50 {whole.p50:.2f} ms (must: ≤ 20)")
-    print(f"  search ÷ (bare candidate SQL + empty session): {2 * whole.p50 / allowed:.2f} (must: ≤ 2)")
-    spent = bare.processor + empty.processor
-    print(f"  the same of processor time: {whole.processor / spent:.2f}")
+    ratio = whole.p50 / (bare.p50 + empty.p50)
+    spent = whole.processor / (bare.processor + empty.processor)
+    print(f"  search ÷ (bare candidate SQL + empty session), of processor time: {spent:.2f}")
+    named = f"search, trace and receipt committed, {len(requests)} queries"
+    table.add(named, "p50 ≤ 20 ms", f"{whole.p50:.1f} ms", whole.p50 <= 20)
+    table.add("the same ÷ (bare candidate SQL + empty commit)", "≤ 2", f"{ratio:.2f}", ratio <= 2)
     return whole
+
+
+def warmed(me: Any, requests: list[Any]) -> Callable[[Any], None]:
+    """The front door, after the statements of this connection have been prepared."""
+    search = front_door(me, requests)
+    for request in requests[:WARMING]:
+        search(request)
+    return search
 
 
 def front_door(me: Any, requests: list[Any]) -> Callable[[Any], None]:
@@ -144,6 +158,7 @@ def bare_candidates(me: Any, requests: list[Any]) -> Callable[[Any], None]:
         psycopg.Cursor.execute = keep  # type: ignore[method-assign, assignment]
         try:
             with principal_session(me):
+                kept.clear()  # of what began the session
                 generate(request)
         finally:
             psycopg.Cursor.execute = execute  # type: ignore[method-assign]
@@ -157,8 +172,8 @@ def bare_candidates(me: Any, requests: list[Any]) -> Callable[[Any], None]:
     return call
 
 
-def over_http(me: Any, requests: list[Any], clients: int) -> None:
-    """One client beside the service with the same embedder, then many clients."""
+def over_http(me: Any, requests: list[Any], table: Table) -> None:
+    """One client beside the service, both with the same embedder."""
     from apps.graph.embedders import embed_query
     from apps.search.schemas import SearchRequest
     from apps.search.services import search
@@ -168,8 +183,14 @@ def over_http(me: Any, requests: list[Any], clients: int) -> None:
     queries = [request.query for request in requests]
     embedding = measured(lambda request: embed_query(request.query), requests)
     embedding.show("query embedding, default model")
+    table.add(
+        "query embedding, default model",
+        "apart",
+        f"{embedding.p50:.1f} ms, {embedding.python:.1f} ms of processor",
+        None,
+    )
     with web_server() as port:
-        concurrently(port, token, queries[:40], clients=4, limit=LIMIT)
+        concurrently(port, token, queries[: 2 * WARMING], clients=4, limit=LIMIT)
         client = Client(port, token)
         times: dict[str, list[float]] = {"service": [], "http": []}
         for query in queries:
@@ -180,92 +201,99 @@ def over_http(me: Any, requests: list[Any], clients: int) -> None:
             assert client.search(query, LIMIT)
             times["service"].append((middle - start) * 1000)
             times["http"].append((time.perf_counter() - middle) * 1000)
-        show("service, embedding included", times["service"])
-        show("over HTTP, one client", times["http"])
-        print(f"  HTTP adds {median(times['http']) - median(times['service']):.2f} ms to p50 (must: ≤ 6)")
-        load = concurrently(port, token, queries * 4, clients=clients, limit=LIMIT)
-    show(f"{clients} clients", load.times)
-    print(
-        f"  {len(load.times) / load.seconds:.1f} searches a second (must: ≥ 80), "
-        f"p95 {percentile(load.times, 0.95):.0f} ms (must: ≤ 400), {load.errors} errors (must: 0)"
-    )
+    show("service, embedding included", times["service"])
+    show("over HTTP, one client", times["http"])
+    added = median(times["http"]) - median(times["service"])
+    table.add("the same over HTTP, one client", "+ ≤ 6 ms", f"+ {added:.1f} ms", added <= 6)
 
 
-class Texts:
-    """Texts of words with the frequencies of a language (Zipf), and unit vectors; reproducible."""
+def many_clients(me: Any, requests: list[Any], clients: int, table: Table) -> None:
+    """Clients at once: as the product answers, and with the vectors of the queries given to the server."""
+    from benchmarks.web import concurrently, token_of, web_server
 
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-        self._vectors = np.random.default_rng(seed)
-        letters = "abcdefghijklmnopqrstuvwxyz"
-        words: dict[str, None] = {}
-        while len(words) < VOCABULARY:
-            words["".join(self._random.choices(letters, k=self._random.randint(3, 9)))] = None
-        self._words = list(words)
-        self._weights = [1 / rank for rank in range(1, VOCABULARY + 1)]
-
-    def text(self, words: int = WORDS) -> str:
-        return " ".join(self._random.choices(self._words, self._weights, k=words))
-
-    def question(self) -> str:
-        return " ".join(
-            self._random.choices(self._words[STOP_RANKS:], self._weights[STOP_RANKS:], k=QUERY_WORDS)
-        )
-
-    def vectors(self, count: int) -> Any:
-        rows = self._vectors.normal(size=(count, 384)).astype(np.float32)
-        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-    def request(self) -> Any:
-        from apps.graph.embedders import QueryEmbedding
-        from apps.graph.embedders.active import active
-        from apps.retrieval.schemas import RetrievalRequest
-
-        space = active()
-        assert space is not None
-        vector = QueryEmbedding("ready", space.id, space.model_id, self.vectors(1)[0])
-        return RetrievalRequest(
-            query=self.question(), embedding=vector, reference_time=datetime.now(UTC), limit=LIMIT
-        )
+    token = token_of(me, "search")
+    queries = [request.query for request in requests]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "vectors.npz"
+        np.savez(path, texts=np.array(queries), vectors=np.vstack([r.embedding.vector for r in requests]))
+        given = ("benchmarks.given:application", {"MEMORY_BENCH_VECTORS": str(path)})
+        for named, bound, (application, environment) in (
+            ("embedding included", True, ("memory_platform.wsgi:application", {})),
+            ("vectors given, no embedding", False, given),
+        ):
+            with web_server(application, **environment) as port:
+                concurrently(port, token, queries[: 2 * WARMING], clients=clients, limit=LIMIT)
+                load = concurrently(port, token, queries * 4, clients=clients, limit=LIMIT)
+            show(f"{clients} clients, {named}", load.times)
+            rate, slow = len(load.times) / load.seconds, percentile(load.times, 0.95)
+            table.add(
+                f"{clients} clients over HTTP, {named}",
+                "≥ 80 a second, p95 ≤ 400 ms, no error" if bound else "–",
+                f"{rate:.0f} a second, p95 {slow:.0f} ms, {load.errors or 'no'} errors",
+                (rate >= 80 and slow <= 400 and not load.errors) if bound else None,
+            )
 
 
-def fill(identity: Any, nodes: int, texts: Texts) -> float:
-    """Store passages with vectors; the seconds that storing without vectors took."""
+def receipts(me: Any, requests: list[Any], table: Table) -> None:
+    """The receipt of one search with a context, and how many of its size are read, verified and replayed a second."""
     from apps.core.db.sessions import principal_session
-    from apps.graph.embedders.active import active
-    from apps.graph.services import PassageItem, embed_missing, write_passages
+    from apps.retrieval.receipts.columns import load_columns
+    from apps.retrieval.receipts.replay import verified
+    from apps.retrieval.selectors import stored_receipt
+    from apps.search import found
+    from apps.search.schemas import SearchRequest
+    from apps.search.services import search
+    from benchmarks.stored_receipts import fill as store
 
-    space = active()
-    assert space is not None
-    space.embedder().embed_passages = lambda given: texts.vectors(len(given))  # type: ignore[method-assign, assignment]
-    spent = 0.0
-    for first in range(0, nodes, 1000):
-        items = [
-            PassageItem(identity=str(n), text=texts.text()) for n in range(first, min(nodes, first + 1000))
-        ]
-        start = time.perf_counter()
-        with principal_session(identity):
-            write_passages(items=items)
-        spent += time.perf_counter() - start
-    while embed_missing(principal=identity, batch=1000).more:
-        pass
-    return spent
+    request = requests[0]
+    own = vars(found)["embed_query"]
+    vars(found)["embed_query"] = lambda query: request.embedding
+    try:
+        asked = SearchRequest(
+            query=request.query, limit=CANDIDATES, include_context=True, token_budget=TOKEN_BUDGET
+        )
+        answer = search(caller=me, request=asked).document
+    finally:
+        vars(found)["embed_query"] = own
+    with principal_session(me):
+        one = stored_receipt(answer["retrieval_receipt_id"])
+    assert len(one.receipt.candidates) == CANDIDATES
+    ids = store(me, RECEIPTS, CANDIDATES)
+
+    def load(_: Any) -> None:
+        with principal_session(me):
+            assert len(load_columns(ids).ids) == len(ids)
+
+    load(None)
+    together = 1000 * len(ids) / measured(load, [None] * 3).processor
+    alone = 1000 / measured(lambda _: verified(one.document, one.checksum), [None] * len(ids)).processor
+    named = f"receipt of {CANDIDATES} candidates with its context"
+    table.add(named, "≤ 6 KB", f"{len(one.document):,} bytes", len(one.document) <= MAX_RECEIPT)
+    table.add(
+        f"receipts of {CANDIDATES} candidates read, verified and replayed, {RECEIPTS:,} at once",
+        "≥ 10,000 a second of processor",
+        f"{together:,.0f}",
+        together >= 10_000,
+    )
+    table.add("the same, one document after the other", "–", f"{alone:,.0f}", None)
 
 
-@contextmanager
-def without_vector_index() -> Iterator[None]:
-    """Load faster: the vector indexes are dropped and built again at the end."""
-    import psycopg
+def beside_more(me: Any, requests: list[Any], alone: Measured, change: str, table: Table) -> None:
+    """The same searches beside more principals."""
+    beside = measured(warmed(me, requests), requests)
+    beside.show(f"search, other principals {change}")
+    growth = beside.p50 / alone.p50
+    print(f"  of processor time: {beside.processor / alone.processor:.2f}")
+    table.add(f"other principals {change}", "p50 grows ≤ 10 %", f"{100 * (growth - 1):+.0f} %", growth <= 1.1)
 
-    with psycopg.connect(os.environ["DATABASE_OWNER_URL"], autocommit=True) as owner:
-        found = owner.execute(
-            "SELECT indexname, indexdef FROM pg_indexes WHERE indexname LIKE 'graph_vector_hnsw%'"
-        ).fetchall()
-        for name, _ in found:
-            owner.execute(f"DROP INDEX {name}")
-        yield
-        for _, definition in found:
-            owner.execute(definition)
+
+def of_many_nodes(large: Any, requests: list[Any], nodes: int, table: Table) -> None:
+    """A principal with more vectors than are scanned one by one."""
+    whole = measured(warmed(large, requests), requests)
+    bare = measured(bare_candidates(large, requests), requests)
+    whole.show(f"search, {nodes:,} nodes")
+    bare.show(f"bare candidate SQL, {nodes:,} nodes")
+    table.add(f"search of {nodes:,} nodes", "p50 ≤ 45 ms", f"{whole.p50:.1f} ms", whole.p50 <= 45)
 
 
 def search_once(identity: Any, request: Any) -> None:
@@ -291,78 +319,19 @@ def empty_session(identity: Any) -> None:
         pass
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """Milliseconds of each call, and the mean processor time of one in Python and in PostgreSQL."""
-
-    times: list[float]
-    python: float
-    postgres: float
-
-    @property
-    def p50(self) -> float:
-        return median(self.times)
-
-    @property
-    def processor(self) -> float:
-        return self.python + self.postgres
-
-    def show(self, label: str) -> None:
-        print(
-            f"  {label:<36} p50 {self.p50:7.2f} ms   p95 {percentile(self.times, 0.95):7.2f} ms   "
-            f"processor {self.python:6.2f} + {self.postgres:6.2f} ms"
-        )
-
-
-def measured(call: Callable[[Any], Any], requests: list[Any]) -> Measured:
-    from django.db import connection
-
-    from benchmarks.web import processor_ms
-
-    connection.ensure_connection()
-    pid = connection.connection.info.backend_pid
-    python, postgres = time.thread_time(), processor_ms(pid)
-    times = timed(call, requests)
-    count = len(requests)
-    return Measured(
-        times, (time.thread_time() - python) * 1000 / count, (processor_ms(pid) - postgres) / count
-    )
-
-
-def timed(call: Callable[[Any], Any], requests: list[Any]) -> list[float]:
-    """Milliseconds of each call."""
-    times = []
-    for request in requests:
-        start = time.perf_counter()
-        call(request)
-        times.append((time.perf_counter() - start) * 1000)
-    return times
-
-
 def parts(identity: Any, requests: list[Any]) -> None:
-    """What the database itself says of the channels."""
+    """What the database itself says of the channels that had something to answer."""
     from apps.core.db.sessions import principal_session
     from apps.retrieval.candidates import generate
 
-    times: dict[str, list[float]] = {"lexical": [], "semantic": []}
+    times: dict[str, list[float]] = {}
     for request in requests[:100]:
         with principal_session(identity):
             for report in generate(request).channels:
-                times[report.name].append(report.milliseconds)
+                if report.status == "ok":
+                    times.setdefault(report.name, []).append(report.milliseconds)
     for name, spent in times.items():
         show(f"{name} channel, in the database", spent)
-
-
-def median(times: list[float]) -> float:
-    return statistics.median(times)
-
-
-def percentile(times: list[float], share: float) -> float:
-    return sorted(times)[int(len(times) * share)]
-
-
-def show(label: str, times: list[float]) -> None:
-    print(f"  {label:<36} p50 {median(times):7.2f} ms   p95 {percentile(times, 0.95):7.2f} ms")
 
 
 if __name__ == "__main__":

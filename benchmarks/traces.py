@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from benchmarks.database import analyze, own_database
-from benchmarks.search import measured, median, show, timed
+from benchmarks.measuring import measured, median, show, timed
 
 SOURCES = 20
 USES = 10
@@ -155,8 +155,9 @@ def front_door(space: Any, nodes: int, rounds: list[int]) -> None:
     from apps.search import found
     from apps.search.schemas import SearchRequest
     from apps.search.services import search
-    from benchmarks.search import LIMIT, Texts, candidates_once, search_once, without_vector_index
-    from benchmarks.search import fill as remember
+    from benchmarks.corpora import LIMIT, Texts, without_vector_index
+    from benchmarks.corpora import fill as remember
+    from benchmarks.search import candidates_once, search_once
     from benchmarks.worlds import principal
 
     texts = Texts(seed=7)

@@ -47,7 +47,7 @@ class Client:
 
 
 @contextmanager
-def web_server() -> Iterator[int]:
+def web_server(application: str = "memory_platform.wsgi:application", **environment: str) -> Iterator[int]:
     """The port of a running server on the database of the environment; without limits of calls a minute."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -56,13 +56,13 @@ def web_server() -> Iterator[int]:
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "gunicorn", "memory_platform.wsgi:application"),
+                *(sys.executable, "-m", "gunicorn", application),
                 *("--config", "python:memory_platform.web_process", "--bind", f"127.0.0.1:{port}"),
                 *("--worker-class", "gthread", "--workers", str(WORKERS), "--threads", str(THREADS)),
                 "--no-control-socket",
             ],
             cwd=ROOT,
-            env={**os.environ, **limits},
+            env={**os.environ, **limits, **environment},
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,

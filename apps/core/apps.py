@@ -25,6 +25,9 @@ class CoreConfig(AppConfig):
         # Registers itself with drf-spectacular when imported.
         import apps.core.openapi  # noqa: F401
         from apps.core import checks  # noqa: F401  (registers them)
+        from apps.core.db import wire
+
+        wire.register()
 
         # Sent once a migrate for each app, after all tables are there; ours is enough.
         post_migrate.connect(finish_migrating, sender=self)

@@ -1,8 +1,13 @@
 """How much a node is worth before any question is asked: weight, usefulness, age, staleness, confidence."""
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
 
 PINNED = 1.5
 LEAST = 0.5
@@ -36,29 +41,50 @@ def prior(
     at: datetime,
 ) -> Prior:
     """The prior at a time, 0 < value ≤ 1.5 for a row of the least merit on; a pinned row has 1.5 flat."""
-    factors = prior_factors(weight, useful, unhelpful, confidence, pinned, stale, accessed_at, updated_at, at)
-    return Prior(*factors)
-
-
-def prior_factors(
-    weight: float,
-    useful: int,
-    unhelpful: int,
-    confidence: float,
-    pinned: bool,
-    stale: bool,
-    accessed_at: datetime | None,
-    updated_at: datetime,
-    at: datetime,
-) -> tuple[float, float, float, float, float]:
-    """The members of `Prior`, for whoever needs hundreds: value, merit, age, staleness, confidence."""
     if pinned:
-        return PINNED, 1.0, 1.0, 1.0, 1.0
-    merit = 1 + WEIGHT * math.log(weight) + USEFUL * math.log1p(useful) - UNHELPFUL * math.log1p(unhelpful)
-    merit = max(LEAST, merit)
-    last = max(accessed_at, updated_at) if accessed_at else updated_at
-    days = max(0.0, (at - last).total_seconds() / DAY_S)
-    age = AGE_FLOOR + (1 - AGE_FLOOR) * math.exp(-days / AGE_DAYS)
+        return Prior(PINNED)
+    merit, age, belief = (
+        _merit(weight, useful, unhelpful),
+        _age(days_since(accessed_at, updated_at, at)),
+        0.5 + 0.5 * confidence,
+    )
     freshness = STALE if stale else 1.0
-    belief = 0.5 + 0.5 * confidence
-    return merit * age * freshness * belief, merit, age, freshness, belief
+    return Prior(merit * age * freshness * belief, merit, age, freshness, belief)
+
+
+def priors(
+    *,
+    merits: Iterable[tuple[float, int, int]],
+    confidence: npt.ArrayLike,
+    pinned: Sequence[bool],
+    stale: Sequence[bool],
+    days: Sequence[float],
+) -> npt.NDArray[np.float64]:
+    """The values of n priors (n,), each the double that `prior` gives.
+
+    Args:
+        merits: (weight, useful, unhelpful) of each.
+        days: since each was used or changed last, as `days_since` gives it.
+    """
+    # Logarithm and exponential are those of the C library, as above: NumPy's differ from them in the last bit.
+    merit = np.array([_merit(*each) for each in merits], dtype=np.float64)
+    age = np.array([_age(each) for each in days], dtype=np.float64)
+    freshness = np.where(np.asarray(stale, dtype=bool), STALE, 1.0)
+    belief = 0.5 + 0.5 * np.asarray(confidence, dtype=np.float64)
+    return np.where(np.asarray(pinned, dtype=bool), PINNED, merit * age * freshness * belief)
+
+
+def days_since(accessed_at: datetime | None, updated_at: datetime, at: datetime) -> float:
+    """Days since the last use or change, none before it."""
+    last = max(accessed_at, updated_at) if accessed_at else updated_at
+    return max(0.0, (at - last).total_seconds() / DAY_S)
+
+
+@lru_cache(maxsize=4096)
+def _merit(weight: float, useful: int, unhelpful: int) -> float:
+    merit = 1 + WEIGHT * math.log(weight) + USEFUL * math.log1p(useful) - UNHELPFUL * math.log1p(unhelpful)
+    return max(LEAST, merit)
+
+
+def _age(days: float) -> float:
+    return AGE_FLOOR + (1 - AGE_FLOOR) * math.exp(-days / AGE_DAYS)

@@ -5,7 +5,6 @@ from typing import Any, cast
 from uuid import UUID
 
 from apps.core import policies
-from apps.core.models import StoredPolicy
 from apps.learning.schemas import GatePolicy
 
 KIND = "gate"
@@ -22,16 +21,16 @@ class GateInEffect:
 
 def gate_in_effect(workspace_id: UUID) -> GateInEffect:
     """One indexed read: the workspace's own, else the default."""
-    return _of(policies.current_policy(workspace_id, KIND))
+    return _of(policies.version_in_effect(workspace_id, KIND))
 
 
 def gate_of(policy_id: UUID) -> GateInEffect:
     """The gate under which something was asked."""
-    return _of(StoredPolicy.objects.get(pk=policy_id))
+    return _of(policies.version_of(policy_id))
 
 
-def _of(row: StoredPolicy) -> GateInEffect:
-    return GateInEffect(row.id, row.version, cast(GatePolicy, policies.document_of(row)))
+def _of(found: policies.Version) -> GateInEffect:
+    return GateInEffect(found.id, found.version, cast(GatePolicy, found.document))
 
 
 def preview(change: policies.Change) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.graph.prior import DAY_S, PINNED, prior_factors
-from apps.retrieval.candidates import Attributes, Candidate
+from apps.graph.prior import DAY_S, PINNED, days_since, priors
+from apps.retrieval.candidates import Candidate
 from apps.retrieval.policy import FEATURES
 from apps.retrieval.schemas import Features
 
@@ -49,13 +49,22 @@ def features(
     if not pool:
         return []
     known = scale or scale_of(pool)
+    nodes = [c.node for c in pool]
+    confidence = np.array([n.confidence for n in nodes])
+    prior = priors(
+        merits=[(n.weight, n.useful_count, n.unhelpful_count) for n in nodes],
+        confidence=confidence,
+        pinned=[n.pinned for n in nodes],
+        stale=[n.stale_at is not None for n in nodes],
+        days=[days_since(n.accessed_at, n.updated_at, at) for n in nodes],
+    )
     columns = {
         "semantic": min_max([c.cosine for c in pool], known.semantic),
         "lexical": min_max([c.bm25 for c in pool], known.lexical),
         "graph": np.array([0.0 if c.hops is None else BY_HOPS[c.hops] for c in pool]),
-        "recency": _recency(pool, at, recency_per_day),
-        "salience": np.minimum(1.0, np.array([_prior(c.node, at) for c in pool]) / PINNED),
-        "confidence": np.array([c.node.confidence for c in pool]),
+        "recency": _recency([n.event_at or n.updated_at for n in nodes], at, recency_per_day),
+        "salience": np.minimum(1.0, prior / PINNED),
+        "confidence": confidence,
     }
     matrix = np.column_stack([columns[name] for name in FEATURES])
     return [Features(*row) for row in matrix.tolist()]
@@ -75,21 +84,6 @@ def min_max(values: Sequence[float | None], bounds: Bounds | None = None) -> Col
     return np.clip(np.where(np.isnan(column), 0.0, (column - low) / (high - low)), 0.0, 1.0)
 
 
-def _recency(pool: Sequence[Candidate], at: datetime, per_day: float) -> Column:
-    moments = [(c.node.event_at or c.node.updated_at) for c in pool]
+def _recency(moments: Sequence[datetime], at: datetime, per_day: float) -> Column:
     days = np.array([max(0.0, (at - moment).total_seconds() / DAY_S) for moment in moments])
     return np.exp(-per_day * days)
-
-
-def _prior(node: Attributes, at: datetime) -> float:
-    return prior_factors(
-        node.weight,
-        node.useful_count,
-        node.unhelpful_count,
-        node.confidence,
-        node.pinned,
-        node.stale_at is not None,
-        node.accessed_at,
-        node.updated_at,
-        at,
-    )[0]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from apps.core.db.wire import uuids
 from apps.graph.models.nodes import INSTRUCTS
 from apps.retrieval.candidates.standing import LEAST_CONFIDENCE
 
@@ -11,7 +12,7 @@ _DISPLAY = f"""
 SELECT n.id, n.label, n.body, n.scope, p.slug, p.url, p.state, coalesce(p.labels, '{{}}')::text[], p.milestone,
        p.assignee, n.pinned,
        {INSTRUCTS} AND (n.pinned OR n.asserted_by = 2 AND n.confidence >= {LEAST_CONFIDENCE})
-FROM graph_node n LEFT JOIN graph_passage p ON p.node_id = n.id WHERE n.id = ANY(%(ids)s)
+FROM graph_node n LEFT JOIN graph_passage p ON p.node_id = n.id WHERE n.id = ANY(%(ids)s::uuid[])
 """
 
 
@@ -39,5 +40,5 @@ def hydrate(cursor: Any, node_ids: Sequence[UUID]) -> dict[UUID, Display]:
     """The display fields of these nodes, as far as the session may see them."""
     if not node_ids:
         return {}
-    cursor.execute(_DISPLAY, {"ids": list(node_ids)})
+    cursor.execute(_DISPLAY, {"ids": uuids(node_ids)})
     return {row[0]: Display(*row) for row in cursor.fetchall()}

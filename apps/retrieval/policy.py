@@ -1,14 +1,12 @@
 """The scoring policy: formula, weights and constants, as stored and versioned documents of kind `scoring`."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal, cast
 from uuid import UUID
 
 from pydantic import Field
 
 from apps.core import canonical, policies
-from apps.core.models import StoredPolicy
 from apps.core.schemas import StrictModel
 from apps.retrieval.schemas import PolicyReference
 
@@ -131,14 +129,17 @@ def unstored(document: ScoringPolicy) -> PolicyInForce:
 
 def in_force(workspace_id: UUID) -> PolicyInForce:
     """The stored policy that rules the workspace now; in any session, one indexed read."""
-    return _kept(policies.current_policy_id(workspace_id, KIND))
+    return _of(policies.version_in_effect(workspace_id, KIND))
 
 
-@lru_cache(maxsize=1024)
-def _kept(policy_id: UUID) -> PolicyInForce:
-    row = StoredPolicy.objects.get(pk=policy_id)
-    document = cast(ScoringPolicy, policies.document_of(row))
-    return PolicyInForce(document, reference(document, id=row.id, version=row.version, sha256=row.hash))
+def ruling_of(policy_id: UUID) -> PolicyInForce:
+    """The stored policy of that id."""
+    return _of(policies.version_of(policy_id))
+
+
+def _of(found: policies.Version) -> PolicyInForce:
+    document = cast(ScoringPolicy, found.document)
+    return PolicyInForce(document, reference(document, id=found.id, version=found.version, sha256=found.hash))
 
 
 def scoring_kind() -> policies.Kind:

@@ -9,6 +9,7 @@ from uuid import UUID
 from apps.core.db.sessions import current_principal
 from apps.retrieval.candidates import Attributes, Candidate, Candidates, generate
 from apps.retrieval.candidates.run import session_cursor
+from apps.retrieval.candidates.statistics import Statistics
 from apps.retrieval.features import Scale, features, scale_of
 from apps.retrieval.policy import PolicyInForce, in_force
 from apps.retrieval.schemas import RetrievalRequest, Weights
@@ -53,10 +54,12 @@ def rules(multipliers: Mapping[str, float] | None = None, policy: PolicyInForce 
     return Rules(ruling, applied_weights(ruling.document, multipliers))
 
 
-def rank(request: RetrievalRequest, by: Rules, *, scale: Scale | None = None) -> Ranked:
+def rank(
+    request: RetrievalRequest, by: Rules, *, scale: Scale | None = None, known: Statistics | None = None
+) -> Ranked:
     """Candidates, features, scores and neighbours, in the session of a principal."""
     policy = by.ruling.document
-    found = generate(request, depth=policy.candidates_per_channel)
+    found = generate(request, depth=policy.candidates_per_channel, known=known)
     refused: dict[UUID, str] = {}
     pool: list[Candidate] = []
     for candidate in found.pool:

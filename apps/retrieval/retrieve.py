@@ -6,10 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
+from apps.core.db.cursors import Question
+from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.sessions import current_principal
 from apps.graph.analyser import ANALYSER_VERSION
-from apps.retrieval.candidates import Attributes
+from apps.retrieval.candidates import Attributes, statistics
+from apps.retrieval.candidates.filters import restriction
 from apps.retrieval.candidates.run import session_cursor
+from apps.retrieval.candidates.statistics import Statistics
 from apps.retrieval.emptiness import filters_unmatched, why_empty
 from apps.retrieval.folding import fold, version_marks
 from apps.retrieval.hydrate import Display, hydrate
@@ -54,15 +58,21 @@ class Begun:
     pairs: Pairs | None
 
 
+def corpora(request: RetrievalRequest, identity: PrincipalIdentity) -> Question[Statistics]:
+    """What `begin` must know of the corpora that the request may find, to be asked when the session begins."""
+    return statistics.question(restriction(request, identity), request.embedding.embedder_id)
+
+
 def begin(
     request: RetrievalRequest,
     *,
     multipliers: Mapping[str, float] | None = None,
     policy: PolicyInForce | None = None,
+    known: Statistics | None = None,
 ) -> Begun:
-    """The first half of `retrieve`, in a session."""
+    """The first half of `retrieve`, in a session; `known` is the answer of `corpora`, where that was asked."""
     by = rules(multipliers, policy)
-    ranked = rank(request, by)
+    ranked = rank(request, by, known=known)
     return Begun(
         request, by, ranked, pairs(session_cursor(), request.query, ranked.rows, by.ruling.document.rerank)
     )
@@ -149,7 +159,8 @@ def _with_hints(found: Retrieval, begun: Begun) -> Retrieval:
     """With what the scopes outside the request hold, under the same weights and on the scale of the answer's rows."""
     request = begun.request
     elsewhere = replace(request, scopes=None, outside=request.scopes or (), limit=MAX_HINTS)
-    beyond = rank(elsewhere, begun.by, scale=begun.ranked.scale if begun.ranked.rows else None)
+    scale = begun.ranked.scale if begun.ranked.rows else None
+    beyond = rank(elsewhere, begun.by, scale=scale, known=begun.ranked.found.statistics)
     rows = _rows(session_cursor(), choose(beyond.rows, elsewhere).chosen)
     failed = any(channel.status == "failed" for channel in beyond.found.channels)
     errors = {"cross_scope": "channel_failed"} if failed else {}

@@ -7,10 +7,14 @@ from datetime import datetime
 from operator import attrgetter
 from uuid import UUID
 
+import numpy as np
+
 from apps.core.problems import InvalidRequest
 from apps.retrieval.candidates import Candidate
 from apps.retrieval.policy import CHANNELS, FEATURES, ScoringPolicy
+from apps.retrieval.prme.rounding import round_scores
 from apps.retrieval.schemas import Adjustment, Features, Raw, Weights
+from apps.retrieval.steps import weighted_sums
 
 DECIMALS = 10
 LEAST_MULTIPLIER, GREATEST_MULTIPLIER = 0.25, 4.0
@@ -18,6 +22,8 @@ SESSION_DECAY = "session_decay"
 RERANK_KEEP, RERANK = "rerank_keep", "rerank"
 """The two steps of a reranked row: what stays of its score, and what the reranker adds."""
 _IN_ORDER = attrgetter(*FEATURES)
+_ONE_VECTOR = np.zeros(0, dtype=np.int64)
+"""Which weights each row has, where all have the same: nothing is looked up."""
 
 
 # Not frozen: a search makes hundreds, and freezing triples the price of making one.
@@ -25,15 +31,21 @@ _IN_ORDER = attrgetter(*FEATURES)
 class Scored:
     """A candidate with its score, never changed once it is made.
 
-    An inherited one keeps the features and adjustments of `base`.
+    `measured` is the candidate whose channels gave the score. An inherited row has that of `base`, and its features
+    and adjustments.
     """
 
     candidate: Candidate
+    measured: Candidate
     features: Features
-    raw: Raw
     adjustments: tuple[Adjustment, ...]
     score: float
     base: UUID | None = None
+
+    @property
+    def raw(self) -> Raw:
+        """What the channels said; made for the few rows that are asked."""
+        return raw_of(self.measured)
 
     @property
     def path_score(self) -> int:
@@ -123,6 +135,19 @@ def reranked_score(score: float, *, keep: float, added: float) -> float:
     return round(score * keep + added, DECIMALS)
 
 
+def raw_of(candidate: Candidate) -> Raw:
+    """What the channels said of a candidate."""
+    return Raw(
+        candidate.bm25,
+        candidate.cosine,
+        candidate.lexical_rank,
+        candidate.semantic_rank,
+        candidate.hops,
+        candidate.graph_rank,
+        candidate.pinned_rank,
+    )
+
+
 def ranks_of(raw: Raw) -> dict[str, int | None]:
     """The place of a row in each channel; None where the channel did not return it."""
     return {
@@ -157,28 +182,38 @@ def score_pool(
     wording: Wording = NO_WORDING,
 ) -> list[Scored]:
     """Every candidate of the pool with its score, best first."""
+    epistemic, kinds = policy.epistemic.model_dump(), policy.kinds.model_dump()
+    by_request = policy.temporal_bonus > 0 or policy.relevance_floor > 0 or policy.current_update != 1.0
+    plain = _plain(table, weights) if policy.formula == "weighted" else None
     scored = []
-    for candidate, features in zip(pool, table, strict=True):
-        raw = Raw(
-            candidate.bm25,
-            candidate.cosine,
-            candidate.lexical_rank,
-            candidate.semantic_rank,
-            candidate.hops,
-            candidate.graph_rank,
-            candidate.pinned_rank,
-        )
-        steps = tuple(_adjustments(candidate, features, policy, wording))
-        value = score_of(
-            formula=policy.formula,
-            applied=weights.applied,
-            features=features,
-            raw=raw,
-            adjustments=steps,
-            fusion_k=policy.fusion_k,
-        )
-        scored.append(Scored(candidate, features, raw, steps, value))
+    for place, (candidate, features) in enumerate(zip(pool, table, strict=True)):
+        node = candidate.node
+        steps: tuple[Adjustment, ...] = ()
+        if by_request or epistemic[node.epistemic] != 1.0 or kinds[node.kind] != 1.0:
+            steps = tuple(_adjustments(candidate, features, policy, wording))
+        if plain is None or steps:
+            value = score_of(
+                formula=policy.formula,
+                applied=weights.applied,
+                features=features,
+                raw=raw_of(candidate),
+                adjustments=steps,
+                fusion_k=policy.fusion_k,
+            )
+        else:
+            value = plain[place]
+        scored.append(Scored(candidate, candidate, features, steps, value))
     return sorted(scored, key=Scored.order)
+
+
+def _plain(table: Sequence[Features], weights: Weights) -> list[float]:
+    """The scores of all rows by the weighted formula alone: what `score_of` gives, to the bit."""
+    if not table:
+        return []
+    columns = np.array([_IN_ORDER(features) for features in table]).T
+    applied = np.array([[weights.applied[name] for name in FEATURES]])
+    scores: list[float] = round_scores(weighted_sums(columns, applied, _ONE_VECTOR)).tolist()
+    return scores
 
 
 def _adjustments(

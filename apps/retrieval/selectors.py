@@ -12,7 +12,6 @@ from apps.core.db.sessions import current_principal
 from apps.core.pages import KeysetPage
 from apps.retrieval.candidates import statistics
 from apps.retrieval.candidates.filters import Restriction
-from apps.retrieval.candidates.run import session_cursor
 from apps.retrieval.exceptions import CorruptReceipt, UnknownReceipt
 from apps.retrieval.models import Receipt
 from apps.retrieval.receipts import arrays, writing
@@ -113,7 +112,7 @@ def corpus_digest() -> str:
     owner = current_principal()
     owners = [owner.principal_id, owner.shared_principal_id or owner.principal_id]
     visible = Restriction(tuple(dict.fromkeys(owners)), ())
-    return statistics.read(session_cursor(), visible, None).digest()
+    return statistics.read(visible, None).digest()
 
 
 def receipts_page(query: ReceiptsQuery) -> dict[str, Any]:

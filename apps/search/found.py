@@ -8,19 +8,20 @@ from typing import Any
 import structlog
 from django.db import DatabaseError, transaction
 
-from apps.core import clock
+from apps.core import clock, policies
 from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.sessions import current_principal, principal_session
 from apps.core.problems import Problem
 from apps.feedback.selectors import strengths
 from apps.graph.embedders import QueryEmbedding, embed_query
-from apps.learning.selectors.active import AT_BASE, Resolved, resolve
+from apps.learning.selectors.active import AT_BASE, Resolved, pointed, resolved
 from apps.retrieval.listing import Listing, fetch, scan
 from apps.retrieval.pages import PAGE_TYPE, Expansion, PageRow, expand
-from apps.retrieval.policy import PolicyInForce, in_force
+from apps.retrieval.policy import KIND as SCORING
+from apps.retrieval.policy import ruling_of
 from apps.retrieval.receipts.document import ProfileUse
 from apps.retrieval.reranking import Verdict, judge
-from apps.retrieval.retrieve import Begun, begin, finish
+from apps.retrieval.retrieve import Begun, begin, corpora, finish
 from apps.retrieval.schemas import Retrieval, RetrievalRequest
 from apps.search.exceptions import RetrievalFailed
 from apps.search.hints import hints_kept, hints_shown
@@ -101,10 +102,15 @@ def _lowered(request: SearchRequest, embedding: QueryEmbedding, at: datetime) ->
 
 def _search(caller: PrincipalIdentity, request: SearchRequest, lowered: RetrievalRequest) -> Found:
     """In one session, or in two with a reranker between them."""
-    with principal_session(caller, limits=READ_ONLY):
-        ruling = in_force(current_principal().workspace_id)
-        ranked_by = _ranked_by(request, ruling)
-        begun = begin(lowered, multipliers=ranked_by.multipliers, policy=ruling)
+    explicit = _asked_for(request)
+    stored = corpora(lowered, caller)
+    ruling_id = policies.ids_in_effect(caller.workspace_id, SCORING)
+    profile = pointed(caller.principal_id, request.scope_set)
+    along = (ruling_id, stored) if explicit else (ruling_id, stored, profile)
+    with principal_session(caller, limits=READ_ONLY, along=along):
+        ruling = ruling_of(*ruling_id.answer)
+        ranked_by = explicit or resolved(profile.answer, ruling)
+        begun = begin(lowered, multipliers=ranked_by.multipliers, policy=ruling, known=stored.answer)
         if begun.pairs is None:
             return _searched(request, begun, Verdict(), ranked_by.use)
     verdict = judge(begun.pairs)
@@ -147,12 +153,12 @@ def _searched(request: SearchRequest, begun: Begun, verdict: Verdict, use: Profi
     )
 
 
-def _ranked_by(request: SearchRequest, ruling: PolicyInForce) -> Resolved:
-    """What the request itself asks for, else what its principal has active for exactly these scopes."""
-    if request.ranking_multipliers:
-        explicit: dict[str, float] = {str(name): value for name, value in request.ranking_multipliers.items()}
-        return Resolved(ProfileUse(status="request_override"), explicit)
-    return resolve(request.scope_set, ruling)
+def _asked_for(request: SearchRequest) -> Resolved | None:
+    """What the request itself asks for, before what its principal has active for exactly these scopes."""
+    if not request.ranking_multipliers:
+        return None
+    explicit: dict[str, float] = {str(name): value for name, value in request.ranking_multipliers.items()}
+    return Resolved(ProfileUse(status="request_override"), explicit)
 
 
 def _profile(use: ProfileUse) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import structlog
 from django.db import DatabaseError
 
 from apps.core import clock
+from apps.core.db.cursors import ask
 from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.sessions import principal_session
 from apps.core.ids import uuid7
@@ -21,7 +22,7 @@ from apps.core.text import SEARCH_BUDGET, Fitted, fit_budget
 from apps.learning.alerts import tell_inapplicable
 from apps.retrieval.packing import PackedContext
 from apps.retrieval.receipts.document import NewReceipt, ProfileUse
-from apps.retrieval.services import save_receipt
+from apps.retrieval.services import key_of, writing_receipt
 from apps.search import live
 from apps.search.context import context_shown, pack_found
 from apps.search.found import Found, find
@@ -32,7 +33,7 @@ from apps.search.schemas import SearchRequest
 from apps.traces.api_base import retried
 from apps.traces.exceptions import SaveFailed
 from apps.traces.recording import Mark, Recording, record
-from apps.traces.services.save import NewTrace, SavedTrace, save_trace
+from apps.traces.services.save import NewTrace, SavedTrace, Saving, writing_trace
 
 log = structlog.get_logger(__name__)
 
@@ -149,14 +150,17 @@ def _receipt(found: Found, context: PackedContext | None, now: datetime) -> NewR
 
 
 def _save(caller: PrincipalIdentity, new: NewTrace, receipt: NewReceipt | None) -> SavedTrace:
-    """The trace and its receipt, both or neither."""
+    """The trace and its receipt, both or neither; what is read comes in one round trip, what is written in another."""
 
     def once() -> SavedTrace:
-        with principal_session(caller, limits=TIMEOUTS):
-            saved = save_trace(new=new)
-            if receipt is not None:
-                save_receipt(new=receipt)
-            return saved
+        saving, key = Saving(caller.workspace_id), key_of(caller.principal_id)
+        with principal_session(caller, limits=TIMEOUTS, along=(*saving.questions, key)):
+            trace = writing_trace(new=new, policy=saving.policy)
+            if receipt is None:
+                ask(trace)
+            else:
+                ask(trace, writing_receipt(new=receipt, key=key.answer))
+            return trace.answer
 
     return retried(once, on_failure=lambda: SaveFailed("storage"))
 

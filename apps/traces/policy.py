@@ -1,7 +1,6 @@
 """The stored policy of kind `memory`: how interest decays and grows, and how long things are kept."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Annotated, Any, cast
 from uuid import UUID
 
@@ -10,7 +9,6 @@ from django.db.backends.utils import CursorWrapper
 from pydantic import Field, model_validator
 
 from apps.core import policies
-from apps.core.models import StoredPolicy
 from apps.core.problems import StateConflict
 from apps.core.schemas import StrictModel
 from apps.traces.locks import hold_policy
@@ -87,21 +85,16 @@ class PolicyInEffect:
 
 def policy_in_effect(workspace_id: UUID) -> PolicyInEffect:
     """One indexed read: the workspace's own, else the default."""
-    return _kept(policies.current_policy_id(workspace_id, KIND))
-
-
-@lru_cache(maxsize=1024)
-def _kept(policy_id: UUID) -> PolicyInEffect:
-    return policy_of(policy_id)
+    return _of(policies.version_in_effect(workspace_id, KIND))
 
 
 def policy_of(policy_id: UUID) -> PolicyInEffect:
     """The policy under which something was done."""
-    return _of(StoredPolicy.objects.get(pk=policy_id))
+    return _of(policies.version_of(policy_id))
 
 
-def _of(row: StoredPolicy) -> PolicyInEffect:
-    return PolicyInEffect(row.id, row.version, cast(MemoryPolicy, policies.document_of(row)))
+def _of(found: policies.Version) -> PolicyInEffect:
+    return PolicyInEffect(found.id, found.version, cast(MemoryPolicy, found.document))
 
 
 class PolicyFixed(StateConflict):

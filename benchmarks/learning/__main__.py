@@ -39,7 +39,6 @@ def main() -> int:
     if options.many:
         parts.insert(2, ["benchmarks.learning.stored", "--receipts", str(options.many)])
     rows, ended = collected(parts)
-    print()
     show(rows)
     return 0 if ended else 1
 

@@ -14,8 +14,10 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from benchmarks.bounds import Bound, report
+from benchmarks.corpora import LIMIT, Texts, fill, without_vector_index
 from benchmarks.database import analyze, own_database
-from benchmarks.search import LIMIT, Texts, fill, front_door, measured, median, timed, without_vector_index
+from benchmarks.measuring import measured, median, timed
+from benchmarks.search import front_door
 
 REPO = "conn:upload"
 

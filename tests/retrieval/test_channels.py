@@ -356,11 +356,12 @@ def test_the_standing_nodes_are_read_by_their_index(me) -> None:
     pin(me, *ids[:3])
     from apps.core.db.sessions import current_principal
     from apps.retrieval.candidates.filters import restriction
+    from apps.retrieval.candidates.run import session_cursor
 
-    with principal_session(me), connection.cursor() as cursor:
+    with principal_session(me):
         request = RetrievalRequest("x", NO_VECTOR, clock.now())
         sql, values = standing.statement(restriction(request, current_principal()), 100)
-        cursor.execute("EXPLAIN " + sql, values)
+        cursor = session_cursor().execute("EXPLAIN " + sql, values)
         plan = "\n".join(line for (line,) in cursor.fetchall())
     assert "graph_node_standing" in plan, plan
 

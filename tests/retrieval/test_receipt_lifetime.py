@@ -85,7 +85,7 @@ def test_a_receipt_that_cannot_be_saved_leaves_the_rows_and_no_trace(me, monkeyp
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1 / 0")
 
-    monkeypatch.setattr(search_services, "save_receipt", failing)
+    monkeypatch.setattr(search_services, "writing_receipt", failing)
     answer = ask(me, "billing rollback")
     assert len(answer["results"]) == 4
     assert (answer["receipt_persisted"], answer["feedback_available"]) == (False, False)

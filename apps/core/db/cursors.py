@@ -1,12 +1,30 @@
 """Cursors for the statements of hot paths."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import psycopg
 from django.db import connection
 
 Values = Mapping[str, Any] | Sequence[Any]
+Rows = list[tuple[Any, ...]]
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Question(Generic[T]):
+    """A statement that is to be sent together with others, and what its rows say once it was."""
+
+    sql: str
+    values: Values | None
+    read: Callable[[Rows], T]
+    rows: Rows | None = None
+
+    @property
+    def answer(self) -> T:
+        assert self.rows is not None, "it has not been sent"
+        return self.read(self.rows)
 
 
 def session_cursor() -> "psycopg.Cursor[Any]":
@@ -30,3 +48,18 @@ def run(sql: str, values: Values | None = None, *, binary: bool = True) -> "psyc
     with connection.wrap_database_errors:
         cursor.execute(statement, values, binary=binary)
     return cursor
+
+
+def ask(*questions: Question[Any]) -> None:
+    """Send statements in their order and in one round trip, each as `run` does.
+
+    One sees what those before it did, and what was committed until it begins. Raises Django's database errors: of
+    the first that fails, after which none ran.
+    """
+    connection.ensure_connection()
+    session = connection.connection
+    with connection.wrap_database_errors:
+        with session.pipeline():
+            sent = [psycopg.Cursor(session).execute(one.sql, one.values, binary=True) for one in questions]
+        for one, cursor in zip(questions, sent, strict=True):
+            one.rows = cursor.fetchall() if cursor.description else []

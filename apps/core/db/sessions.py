@@ -6,7 +6,7 @@ Another identity inside raises; the one exception is `act_for`, by which staff w
 Querysets that outlive their session see nothing: evaluate inside.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
@@ -78,28 +78,41 @@ def acting_staff() -> StaffIdentity | None:
     return _actor.get()
 
 
-def _take(role: str, values: dict[str, str], limits: Mapping[str, str] | None = None) -> None:
+def _take(
+    role: str,
+    values: dict[str, str],
+    limits: Mapping[str, str] | None = None,
+    along: Sequence[cursors.Question[Any]] = (),
+) -> None:
     given = dict.fromkeys(SETTINGS, "") | {"role": role} | values | dict(limits or {})
-    _set(given)
+    _set(given, along)
 
 
-def _set(values: Mapping[str, str]) -> None:
+def _set(values: Mapping[str, str], along: Sequence[cursors.Question[Any]] = ()) -> None:
+    """Set these, then ask what comes along: it runs under them, and in the same round trip."""
     calls = ", ".join(["set_config(%s, %s, true)"] * len(values))
-    cursors.run("SELECT " + calls, [part for pair in values.items() for part in pair])
+    setting = cursors.Question("SELECT " + calls, [part for pair in values.items() for part in pair], len)
+    cursors.ask(setting, *along)
 
 
 @contextmanager
-def _session(identity: Identity, limits: Mapping[str, str] | None = None) -> Iterator[Identity]:
+def _session(
+    identity: Identity,
+    limits: Mapping[str, str] | None = None,
+    along: Sequence[cursors.Question[Any]] = (),
+) -> Iterator[Identity]:
     running = _current.get()
     if running is not None:
         if running != identity:
             raise NestedSession(f"a session of {running.role} is open; {identity.role} may not begin inside")
         if limits:
-            _set(limits)
+            _set(limits, along)
+        elif along:
+            cursors.ask(*along)
         yield identity
         return
     with transaction.atomic(durable=True):
-        _take(identity.role, identity.settings(), limits)
+        _take(identity.role, identity.settings(), limits, along)
         token = _current.set(identity)
         try:
             yield identity
@@ -112,11 +125,15 @@ def _session(identity: Identity, limits: Mapping[str, str] | None = None) -> Ite
 
 @contextmanager
 def principal_session(
-    principal: PrincipalIdentity | UUID, *, limits: Mapping[str, str] | None = None
+    principal: PrincipalIdentity | UUID,
+    *,
+    limits: Mapping[str, str] | None = None,
+    along: Sequence[cursors.Question[Any]] = (),
 ) -> Iterator[PrincipalIdentity]:
     """A transaction as one principal: its own rows, and those its workspace shares.
 
-    `limits` are settings of PostgreSQL for this transaction, such as timeouts, set in the same round trip.
+    `limits` are settings of PostgreSQL for this transaction, such as timeouts. They are set in the round trip that
+    takes the identity; what is to be read first may come `along` in it, and is answered when the block begins.
     By id (background work) the identity is looked up first; raises UnknownPrincipal.
     """
     running = _current.get()
@@ -127,7 +144,7 @@ def principal_session(
             raise NestedSession(f"a session of {running.role} is open; a principal's may not begin inside")
         else:
             principal = identity_of(principal)
-    with _session(principal, limits):
+    with _session(principal, limits, along):
         yield principal
 
 

@@ -3,13 +3,16 @@
 from .kinds import Change, FieldChange, Kind, kind_named, register_kind, registered_kinds, unregister_kind
 from .selectors import (
     PolicyMissing,
+    Version,
     current_policy,
-    current_policy_id,
     document_of,
     followed,
+    ids_in_effect,
     newest_version,
     policy_versions,
     read_document,
+    version_in_effect,
+    version_of,
 )
 from .services import PolicyPreview, differences, policy_hash, preview_policy, publish_policy, stored_document
 
@@ -19,11 +22,12 @@ __all__ = [
     "Kind",
     "PolicyMissing",
     "PolicyPreview",
+    "Version",
     "current_policy",
-    "current_policy_id",
     "differences",
     "document_of",
     "followed",
+    "ids_in_effect",
     "kind_named",
     "newest_version",
     "policy_hash",
@@ -35,4 +39,6 @@ __all__ = [
     "registered_kinds",
     "stored_document",
     "unregister_kind",
+    "version_in_effect",
+    "version_of",
 ]

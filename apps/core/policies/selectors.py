@@ -1,8 +1,8 @@
 """Reads of stored policies."""
 
 import json
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -14,45 +14,81 @@ from apps.core.schemas import StrictModel
 
 from .kinds import kind_named
 
-# Two probes of one index: the workspace's newest in effect, then the default's.
+# Of each kind two probes of one index: the workspace's newest in effect, then the default's.
 _CURRENT = """
-    SELECT {columns} FROM (
-      (SELECT * FROM core_storedpolicy WHERE kind = %(kind)s AND workspace_id = %(workspace)s::uuid
-         AND effective_from <= statement_timestamp() ORDER BY effective_from DESC LIMIT 1)
-      UNION ALL
-      (SELECT * FROM core_storedpolicy WHERE kind = %(kind)s AND workspace_id IS NULL
-         AND effective_from <= statement_timestamp() ORDER BY effective_from DESC LIMIT 1)
-    ) newest ORDER BY workspace_id NULLS LAST LIMIT 1
+    SELECT {columns} FROM unnest(%(kinds)s::text[]) WITH ORDINALITY AS asked(kind, place) CROSS JOIN LATERAL (
+      SELECT * FROM (
+        (SELECT * FROM core_storedpolicy WHERE kind = asked.kind AND workspace_id = %(workspace)s::uuid
+           AND effective_from <= statement_timestamp() ORDER BY effective_from DESC LIMIT 1)
+        UNION ALL
+        (SELECT * FROM core_storedpolicy WHERE kind = asked.kind AND workspace_id IS NULL
+           AND effective_from <= statement_timestamp() ORDER BY effective_from DESC LIMIT 1)
+      ) newest ORDER BY workspace_id NULLS LAST LIMIT 1) policy
+    ORDER BY asked.place
 """
+MAX_KEPT = 1024
+"""Versions that a process remembers."""
 
 
 class PolicyMissing(LookupError):
     """No version of this kind rules: the migration that writes its default has not run."""
 
 
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A stored version, as it is kept: its document is the model that is registered for its kind."""
+
+    id: UUID
+    kind: str
+    version: int
+    hash: str
+    document: StrictModel
+
+
 def current_policy(workspace_id: UUID | None, kind: str) -> StoredPolicy:
     """The version in effect now, by the database's clock: the newest of the workspace, else of the default. In any
     session; one read. Raises `PolicyMissing`."""
     names = _columns()
-    found = _probe(", ".join(names), workspace_id, kind)
+    columns = ", ".join(f"policy.{name}" for name in names)
+    values = {"kinds": [kind], "workspace": workspace_id}
+    found = cursors.run(_CURRENT.format(columns=columns), values, binary=False).fetchone()
+    if found is None:
+        raise PolicyMissing(kind)
     row = StoredPolicy.from_db(connection.alias, names, found)
     row.document = json.loads(row.document)
     return row
 
 
-def current_policy_id(workspace_id: UUID | None, kind: str) -> UUID:
-    """Which version is in effect now. A version never changes, so what was read of one may be kept by its id."""
-    return UUID(str(_probe("id", workspace_id, kind)[0]))
+def ids_in_effect(workspace_id: UUID | None, *kinds: str) -> cursors.Question[tuple[UUID, ...]]:
+    """Which versions of these kinds are in effect, to be asked together with other things; in the order of the kinds.
+
+    The answer raises `PolicyMissing`. A version never changes: what it says is `version_of` its id.
+    """
+
+    def read(rows: cursors.Rows) -> tuple[UUID, ...]:
+        found: dict[str, UUID] = dict(rows)
+        for kind in kinds:
+            if kind not in found:
+                raise PolicyMissing(kind)
+        return tuple(found[kind] for kind in kinds)
+
+    values = {"kinds": list(kinds), "workspace": workspace_id}
+    return cursors.Question(_CURRENT.format(columns="policy.kind, policy.id"), values, read)
 
 
-def _probe(columns: str, workspace_id: UUID | None, kind: str) -> tuple[Any, ...]:
-    values = {"kind": kind, "workspace": workspace_id}
-    found: tuple[Any, ...] | None = cursors.run(
-        _CURRENT.format(columns=columns), values, binary=False
-    ).fetchone()
-    if found is None:
-        raise PolicyMissing(kind)
-    return found
+def version_in_effect(workspace_id: UUID | None, kind: str) -> Version:
+    """The version in effect now, in any session; one indexed read of its id. Raises `PolicyMissing`."""
+    found = ids_in_effect(workspace_id, kind)
+    cursors.ask(found)
+    return version_of(found.answer[0])
+
+
+@lru_cache(maxsize=MAX_KEPT)
+def version_of(policy_id: UUID) -> Version:
+    """A version by its id, read once a process. The id must come from a row or a read of the caller's own session:
+    what is kept asks for no right to see it."""
+    row = StoredPolicy.objects.get(pk=policy_id)
+    return Version(row.id, row.kind, row.version, row.hash, document_of(row))
 
 
 @lru_cache(maxsize=1)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import LiteralString
 from uuid import UUID
 
-from apps.core.db.cursors import run
+from apps.core.db.cursors import Question, Rows, ask
 from apps.core.db.sessions import current_principal
 from apps.learning.applicability import Scorer, first_cause
 from apps.learning.pointer import scope_key_of
@@ -34,6 +34,15 @@ JOIN learning_ranking_profile p ON p.principal_id = %(owner)s AND p.id = newest.
 """
 
 
+def pointed(owner: UUID, scopes: tuple[str, ...] | None) -> Question[Rows]:
+    """What the pointer of exactly these scopes names (None: all scopes), for `resolved`."""
+    return _pointed(owner, scope_key_of(scopes))
+
+
+def _pointed(owner: UUID, scope_key: str) -> Question[Rows]:
+    return Question(NEWEST, {"owner": owner, "key": scope_key}, lambda rows: rows)
+
+
 def resolve(scopes: tuple[str, ...] | None, ruling: PolicyInForce) -> Resolved:
     """The active profile of the caller's exact scope set (None: all scopes) under the policy that rules.
 
@@ -44,11 +53,16 @@ def resolve(scopes: tuple[str, ...] | None, ruling: PolicyInForce) -> Resolved:
 
 def resolve_key(scope_key: str, ruling: PolicyInForce) -> Resolved:
     """The same for a pointer named by its key."""
-    values = {"owner": current_principal().principal_id, "key": scope_key}
-    found = run(NEWEST, values).fetchone()
-    if found is None:
+    asked = _pointed(current_principal().principal_id, scope_key)
+    ask(asked)
+    return resolved(asked.answer, ruling)
+
+
+def resolved(rows: Rows, ruling: PolicyInForce) -> Resolved:
+    """What the answer of `pointed` gives a request under the policy that rules."""
+    if not rows:
         return AT_BASE
-    profile_id, multipliers, contract, formula, policy_sha256, expired = found
+    profile_id, multipliers, contract, formula, policy_sha256, expired = rows[0]
     cause = first_cause(
         contract=contract,
         formula=formula,

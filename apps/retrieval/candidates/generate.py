@@ -42,14 +42,17 @@ def generate(
     depth: int = PER_CHANNEL,
     exact_rows: int = semantic.EXACT_ROWS,
     best: Sequence[UUID] | None = None,
+    known: statistics.Statistics | None = None,
 ) -> Candidates:
     """Ask every channel for `depth` rows, in a principal's session, and read what scoring needs of them.
 
-    `best`: walk the graph from these hits, in place of the best of this request.
+    `best`: walk the graph from these hits, in place of the best of this request. `known`: the statistics, where they
+    have been read in this session.
     """
     allowed = restriction(request, current_principal())
     cursor = run.session_cursor()
-    known = statistics.read(cursor, allowed, request.embedding.embedder_id)
+    if known is None:
+        known = statistics.read(allowed, request.embedding.embedder_id)
     groups, _ = ANALYSER.query(request.query, known.languages())
     words = lexicon.plan(cursor, groups, allowed, known)
     vectors = semantic.choose(known, exact_rows=exact_rows)

@@ -2,15 +2,17 @@
 
 from typing import Any
 
+from apps.core.db.wire import uuids
+
 from .arrays import array
 from .filters import Restriction
 from .lexicon import Plan
 
 K1, B = 1.2, 0.75
 
-# A node is one integer here, its owner's place in the request above its number: sorting and hashing pairs of
-# owner and number would cost more than reading the postings. Each term's postings are a range of the key, read
-# through OFFSET 0 so that no other plan is thought of.
+# A node is one integer here, its owner's place among the owners above its number: sorting and hashing pairs of owner
+# and number would cost more than reading the postings. It is taken apart only for what gets in or is filtered. Each
+# term's postings are a range of the key, read through OFFSET 0 so that no other plan is thought of.
 _T = """t AS MATERIALIZED (
   SELECT * FROM unnest(%(t_owner)s::uuid[], %(t_base)s::bigint[], %(t_no)s::int[], %(t_unit)s::int[],
                        %(t_weight)s::float8[], %(t_gain)s::float8[], %(t_norm)s::float8[], %(t_generates)s::bool[])
@@ -28,18 +30,17 @@ SELECT key, gain * tf / (tf + {flat} + norm * len) AS part FROM (
   SELECT t.base + h.node_no AS key, t.unit, min(t.gain) AS gain, min(t.norm) AS norm,
          sum(h.tf * t.weight) AS tf, min(h.len) AS len {postings} GROUP BY 1, 2) each_unit"""
 
+_OWNER, _NODE_NO = "(%(owners)s::uuid[])[1 + (s.key >> 32)]", "(s.key & 4294967295)::int"
 _STATEMENT = """
 WITH {t},
 {hits},
-scored AS MATERIALIZED (
-  SELECT (%(owners)s::uuid[])[1 + (key >> 32)] AS owner, (key & 4294967295)::int AS node_no, sum(part) AS bm25,
-         count(*) = %(groups)s AS every_group
-  FROM hits GROUP BY key)
+scored AS (
+  SELECT key, sum(part) AS bm25, count(*) = %(groups)s AS every_group FROM hits GROUP BY key)
 SELECT r.id, s.bm25, s.every_group, extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000
 FROM (SELECT s.* FROM scored s{filter}
-      ORDER BY s.every_group DESC, s.bm25 DESC, s.owner, s.node_no LIMIT %(depth)s) s
+      ORDER BY s.every_group DESC, s.bm25 DESC, s.key LIMIT %(depth)s) s
 CROSS JOIN LATERAL (
-  SELECT id FROM graph_node WHERE principal_id = s.owner AND node_no = s.node_no OFFSET 0) r
+  SELECT id FROM graph_node WHERE principal_id = {owner} AND node_no = {node_no} OFFSET 0) r
 ORDER BY s.every_group DESC, s.bm25 DESC, r.id
 """
 _LIMITED = """first_hits AS MATERIALIZED ({first}),
@@ -62,7 +63,9 @@ def statement(plan: Plan, restriction: Restriction, depth: int) -> tuple[str, di
     sql = _STATEMENT.format(
         t=_T,
         hits=hits,
-        filter=restriction.join("n.principal_id = s.owner AND n.node_no = s.node_no"),
+        filter=restriction.join(f"n.principal_id = {_OWNER} AND n.node_no = {_NODE_NO}"),
+        owner=_OWNER,
+        node_no=_NODE_NO,
     )
     return sql, _values(plan, restriction) | {"depth": depth} | restriction.values
 
@@ -76,11 +79,13 @@ def _hits(plan: Plan, which: str) -> str:
 
 
 def _values(plan: Plan, restriction: Restriction) -> dict[str, Any]:
-    place = {owner: number for number, owner in enumerate(restriction.owners)}
+    # By ascending id, as equal scores are ordered.
+    owners = sorted(restriction.owners)
+    place = {owner: number for number, owner in enumerate(owners)}
     units = [plan.units[term.unit] for term in plan.terms]
     return {
-        "owners": array(restriction.owners),
-        "t_owner": array(term.owner for term in plan.terms),
+        "owners": uuids(owners),
+        "t_owner": uuids(term.owner for term in plan.terms),
         "t_base": array(place[term.owner] << 32 for term in plan.terms),
         "t_no": array(term.term_no for term in plan.terms),
         "t_unit": array(term.unit for term in plan.terms),

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from apps.core.db.wire import uuids
 from apps.graph.analyser import Group
 from apps.graph.models.indexes import CorpusKind
 
+from .arrays import array
 from .filters import Restriction
 from .statistics import Statistics
 
@@ -21,11 +23,17 @@ GENERATING_POSTINGS = 30_000
 PREFIX_TERMS = 8
 PREFIX_WEIGHT = 0.6
 
+# OFFSET 0 keeps each term, and each range of terms, a look-up of its own. A plan made before the terms are known, as
+# that of a prepared statement is, would otherwise read the whole lexicon of an owner. The order is that of the index,
+# so that sums of floats are the same whatever the plan.
 _TERMS = """
-SELECT principal_id, kind, term, term_no, df FROM graph_term
-WHERE principal_id = ANY(%(owners)s) AND kind = ANY(%(kinds)s) AND term = ANY(%(terms)s COLLATE "C")
+SELECT t.principal_id, t.kind, t.term, t.term_no, t.df
+FROM unnest(%(owners)s::uuid[]) AS o(owner), unnest(%(kinds)s::int[]) AS k(kind),
+     unnest(%(terms)s::text[]) AS g(term),
+     LATERAL (SELECT * FROM graph_term t
+              WHERE t.principal_id = o.owner AND t.kind = k.kind AND t.term = g.term COLLATE "C" OFFSET 0) t
+ORDER BY t.principal_id, t.kind, t.term
 """
-# OFFSET 0 keeps each range a look-up of its own: a join of ranges would be planned as a scan of the lexicon.
 _PREFIXES = """
 SELECT t.principal_id, t.kind, g.prefix, t.term_no, t.df, t.term
 FROM unnest(%(prefixes)s::text[], %(ends)s::text[]) AS g(prefix, above),
@@ -126,7 +134,7 @@ def _look_up(
     for number, group in enumerate(groups):
         for term in group.forms:
             of_term[term].append(number)
-    values = {"owners": list(restriction.owners), "kinds": [int(kind) for kind in restriction.kinds]}
+    values = {"owners": uuids(restriction.owners), "kinds": array(int(kind) for kind in restriction.kinds)}
     matches: dict[tuple[int, int], list[_Found]] = defaultdict(list)
     if of_term:
         cursor.execute(_TERMS, values | {"terms": list(of_term)})

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
-from .arrays import array
+from apps.core.db.wire import uuids
+
 from .filters import Restriction
 from .names import Names
 
@@ -87,11 +88,11 @@ def statement(
         conditions=restriction.eligible(),
     )
     values = {
-        "owners": array(restriction.owners),
+        "owners": uuids(restriction.owners),
         "slugs": list(names.slugs),
         "keys": list(names.keys),
-        "best": array(best),
-        "found": array(found),
+        "best": uuids(best),
+        "found": uuids(found),
         "fan_out": FAN_OUT,
         "depth": depth,
     }

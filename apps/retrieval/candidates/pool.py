@@ -7,11 +7,8 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from pgvector import HalfVector
-
+from apps.core.db.wire import halfvec, uuids
 from apps.graph.embedders import QueryEmbedding
-
-from .arrays import array
 
 COLUMNS = """n.id, n.principal_id, n.kind, n.subkind, n.epistemic, n.confidence, n.weight, n.useful_count,
        n.unhelpful_count, n.pinned, n.stale_at, n.accessed_at, n.updated_at, n.event_at, n.digest,
@@ -118,11 +115,11 @@ def read_attributes(
     unmeasured: Sequence[UUID] = (),
 ) -> list[Attributes]:
     """Attributes of those of the nodes that are visible, the unmeasured with their cosine to the query."""
-    values: dict[str, Any] = {"ids": array(node_ids)}
+    values: dict[str, Any] = {"ids": uuids(node_ids)}
     cosine = "NULL::float8"
     if unmeasured and embedding is not None and embedding.vector is not None:
         dims, embedder = int(embedding.vector.shape[0]), int(embedding.embedder_id or 0)
         cosine = _COSINE.format(dims=dims, embedder=embedder)
-        values |= {"query": HalfVector(embedding.vector).to_text(), "unmeasured": array(unmeasured)}
+        values |= {"query": halfvec(embedding.vector), "unmeasured": uuids(unmeasured)}
     cursor.execute(_ATTRIBUTES.format(columns=COLUMNS, cosine=cosine), values, binary=True)
     return [attributes(row) for row in cursor.fetchall()]

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pgvector import HalfVector
-
+from apps.core.db.wire import halfvec, uuids
 from apps.graph.embedders import QueryEmbedding
 
 from .filters import Restriction
@@ -76,8 +75,8 @@ def statement(
         condition=" AND" if join else " WHERE",
     )
     values = {
-        "query": HalfVector(embedding.vector).to_text(),
-        "owners": list(restriction.owners),
+        "query": halfvec(embedding.vector),
+        "owners": uuids(restriction.owners),
         "depth": depth,
         "fetched": max(FETCHED, depth + depth // 5),
     }

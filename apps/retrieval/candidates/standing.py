@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from apps.core.db.wire import uuids
 from apps.graph.models.nodes import STANDING, STANDING_PLACE
 
-from .arrays import array
 from .filters import Restriction
 
 LEAST_CONFIDENCE = 0.3
@@ -27,7 +27,7 @@ def statement(restriction: Restriction, depth: int) -> tuple[str, dict[str, Any]
     """SQL and values; rows are (node id, milliseconds): pinned, then preferences, decisions, patterns, newest first."""
     passage = " JOIN graph_passage p ON p.node_id = n.id" if restriction.passage else ""
     values = {
-        "owners": array(restriction.owners),
+        "owners": uuids(restriction.owners),
         "least_confidence": LEAST_CONFIDENCE,
         "depth": depth,
     }

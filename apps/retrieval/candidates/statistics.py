@@ -1,13 +1,12 @@
 """What is known of the visible corpora before anything is searched."""
 
-import json
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from apps.core import canonical
+from apps.core.db.cursors import Question, Rows, ask
+from apps.core.db.wire import uuids
 from apps.graph.analyser import SIMPLE
 from apps.graph.models.indexes import CorpusKind
 from apps.graph.models.nodes import STANDING
@@ -84,20 +83,22 @@ class Statistics:
         )
 
 
-def read(cursor: Any, restriction: Restriction, embedder_id: int | None) -> Statistics:
-    """The statistics, with the session's cursor."""
-    cursor.execute(
-        SQL, {"owners": list(restriction.owners), "index": f"graph_vector_hnsw_{embedder_id or 0}"}
-    )
-    rows = cursor.fetchall()
+def question(restriction: Restriction, embedder_id: int | None) -> Question[Statistics]:
+    """The statistics, to be asked together with other things."""
+    values = {"owners": uuids(restriction.owners), "index": f"graph_vector_hnsw_{embedder_id or 0}"}
+    return Question(SQL, values, _statistics)
+
+
+def read(restriction: Restriction, embedder_id: int | None) -> Statistics:
+    """The statistics, in a session."""
+    asked = question(restriction, embedder_id)
+    ask(asked)
+    return asked.answer
+
+
+def _statistics(rows: Rows) -> Statistics:
     if not rows:
         return Statistics((), 0)
     index_vectors, links, entities, standing = rows[0][CORPUS_COLUMNS:]
-    corpora = tuple(_row(row[:CORPUS_COLUMNS]) for row in rows)
+    corpora = tuple(CorpusRow(*row[:CORPUS_COLUMNS]) for row in rows)
     return Statistics(corpora, index_vectors or 0, links, entities, standing)
-
-
-def _row(values: Sequence[Any]) -> CorpusRow:
-    # Django leaves jsonb to the reader.
-    owner, kind, nodes, total_len, vectors, languages, revision, content = values
-    return CorpusRow(owner, kind, nodes, total_len, vectors, json.loads(languages), revision, content)

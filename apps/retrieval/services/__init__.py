@@ -2,7 +2,15 @@
 
 from .contexts import context_is_whole, reveal_context
 from .imports import Imported, ImportedReceipt, import_lines
-from .receipts import PreparedReceipt, hash_key, prepare_receipt, save_receipt, store_receipts
+from .receipts import (
+    PreparedReceipt,
+    hash_key,
+    key_of,
+    prepare_receipt,
+    save_receipt,
+    store_receipts,
+    writing_receipt,
+)
 from .staff import examine_imported, reveal_imported
 
 __all__ = [
@@ -13,9 +21,11 @@ __all__ = [
     "examine_imported",
     "hash_key",
     "import_lines",
+    "key_of",
     "prepare_receipt",
     "reveal_context",
     "reveal_imported",
     "save_receipt",
     "store_receipts",
+    "writing_receipt",
 ]

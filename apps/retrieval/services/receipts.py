@@ -8,7 +8,9 @@ from uuid import UUID
 
 from django.db import connection
 
+from apps.core.db.cursors import Question, Rows, ask
 from apps.core.db.sessions import current_principal
+from apps.core.db.wire import floats, nullable_floats, smallints, uuids
 from apps.retrieval.candidates.run import session_cursor
 from apps.retrieval.exceptions import UnknownReceipt
 from apps.retrieval.receipts.arrays import arrays_of
@@ -40,10 +42,14 @@ def save_receipt(*, new: NewReceipt) -> UUID:
 
     A receipt of a trace is written after the trace, in the same transaction. Raises DatabaseError.
     """
-    prepared = prepare_receipt(new=new, key=hash_key())
-    with connection.wrap_database_errors:
-        session_cursor().execute(INSERT, prepared.values)
+    ask(writing_receipt(new=new, key=hash_key()))
     return new.id
+
+
+def writing_receipt(*, new: NewReceipt, key: bytes) -> Question[None]:
+    """The one statement that writes a receipt, to be sent after that of its trace, in the session of its principal,
+    whose `hash_key` is `key`."""
+    return Question(INSERT, prepare_receipt(new=new, key=key).values, lambda rows: None)
 
 
 def prepare_receipt(*, new: NewReceipt, key: bytes) -> PreparedReceipt:
@@ -59,11 +65,20 @@ def store_receipts(*, receipts: Sequence[PreparedReceipt]) -> None:
 
 def hash_key() -> bytes:
     """The key under which texts of the session's principal are hashed. Raises UnknownReceipt, DatabaseError."""
-    with connection.wrap_database_errors:
-        row = session_cursor().execute(HASH_KEY, [current_principal().principal_id], binary=True).fetchone()
-    if row is None:
+    asked = key_of(current_principal().principal_id)
+    ask(asked)
+    return asked.answer
+
+
+def key_of(principal_id: UUID) -> Question[bytes]:
+    """The same, to be asked together with other things. The answer raises UnknownReceipt."""
+    return Question(HASH_KEY, [principal_id], _key)
+
+
+def _key(rows: Rows) -> bytes:
+    if not rows:
         raise UnknownReceipt
-    return bytes(row[0])
+    return bytes(rows[0][0])
 
 
 def _values(new: NewReceipt, document: dict[str, Any]) -> dict[str, Any]:
@@ -85,7 +100,17 @@ def _values(new: NewReceipt, document: dict[str, Any]) -> dict[str, Any]:
         "profile_status": new.profile.status,
         "document": text.decode(),
         "checksum": hashlib.sha256(text).hexdigest(),
-    } | {name: getattr(arrays, name) for name in arrays.__slots__}
+        "node_ids": uuids(arrays.node_ids),
+        "scores": floats(arrays.scores),
+        "features": floats(arrays.features),
+        "raw": nullable_floats(arrays.raw),
+        "channels": smallints(arrays.channels),
+        "weight_rows": smallints(arrays.weight_rows),
+        "weights": floats(arrays.weights),
+        "step_rows": smallints(arrays.step_rows),
+        "step_kinds": arrays.step_kinds,
+        "step_values": floats(arrays.step_values),
+    }
 
 
 INSERT: LiteralString = """

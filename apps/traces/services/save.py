@@ -7,16 +7,18 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from apps.core import canonical
-from apps.core.db import cursors
+from apps.core import canonical, policies
+from apps.core.db.cursors import Question, Rows, ask
 from apps.core.db.sessions import current_principal
+from apps.core.db.wire import floats, uuids
 from apps.core.ids import uuid7
 from apps.core.text import refused_by
 from apps.traces.activation import ADDED, ActivationView, upsert_sql
 from apps.traces.exceptions import SaveFailed
-from apps.traces.locks import share_policy
+from apps.traces.locks import sharing_policy
 from apps.traces.models import MAX_SOURCES
-from apps.traces.policy import PolicyInEffect, policy_in_effect
+from apps.traces.policy import KIND as MEMORY
+from apps.traces.policy import PolicyInEffect, policy_of
 from apps.traces.recording import RecordedSource, Recording
 
 MAX_CHARACTERS = 300_000
@@ -56,33 +58,61 @@ class SavedTrace:
     retrieval_receipt_id: UUID | None = None
 
 
+class Saving:
+    """What saving a trace asks before it writes, in the round trip that begins the session.
+
+    The lock comes first: a policy that is read under it stays in effect until the trace is committed.
+    """
+
+    def __init__(self, workspace_id: UUID) -> None:
+        self._policy_id = policies.ids_in_effect(workspace_id, MEMORY)
+        self.questions: tuple[Question[Any], ...] = (sharing_policy(), self._policy_id)
+
+    @property
+    def policy(self) -> PolicyInEffect:
+        """The policy that rules; once the questions were asked."""
+        return policy_of(*self._policy_id.answer)
+
+
 def save_trace(*, new: NewTrace) -> SavedTrace:
     """Save a trace with its sources, paths and activation, in the session of its principal.
 
     Raises SaveFailed beyond 300 sources or 300,000 characters.
     """
+    saving = Saving(current_principal().workspace_id)
+    ask(*saving.questions)
+    written = writing_trace(new=new, policy=saving.policy)
+    ask(written)
+    return written.answer
+
+
+def writing_trace(*, new: NewTrace, policy: PolicyInEffect) -> Question[SavedTrace]:
+    """The one statement that writes all of a trace, to be sent with what is written beside it, in the session of its
+    principal after the questions of `Saving`. Raises SaveFailed beyond 300 sources or 300,000 characters."""
     principal = current_principal()
+    if len(new.recording.sources) > MAX_SOURCES:
+        raise SaveFailed("too many sources")
     sources = [_source_row(source) for source in new.recording.sources]
-    _check_bounds(new, sources)
-    share_policy()
-    policy = policy_in_effect(principal.workspace_id)
     expires_at = new.recorded_at + timedelta(days=policy.document.retention_days.trace)
     params = _params(new, sources, policy, expires_at) | {
         "principal": principal.principal_id,
         "workspace": principal.workspace_id,
     }
-    rows = cursors.run(SAVE, params).fetchall()
-    activation = {row[0]: ActivationView(row[1], row[2], row[3], new.recorded_at) for row in rows}
-    return SavedTrace(new.id, new.recorded_at, expires_at, policy, activation, new.retrieval_receipt_id)
+    _check_size(new, sources, sum(len(params[name]) for name in ("request", "settings", "sources")))
+
+    def saved(rows: Rows) -> SavedTrace:
+        activation = {row[0]: ActivationView(row[1], row[2], row[3], new.recorded_at) for row in rows}
+        return SavedTrace(new.id, new.recorded_at, expires_at, policy, activation, new.retrieval_receipt_id)
+
+    return Question(SAVE, params, saved)
 
 
-def _check_bounds(new: NewTrace, sources: list[dict[str, Any]]) -> None:
-    if len(sources) > MAX_SOURCES:
-        raise SaveFailed("too many sources")
-    kept = {"request": dict(new.request), "settings": dict(new.settings), "sources": sources}
-    # Canonical JSON is slow to write; only where plain JSON comes near the bound does the difference count.
-    if len(json.dumps(kept, ensure_ascii=False, separators=(",", ":"))) <= MAX_CHARACTERS // 2:
+def _check_size(new: NewTrace, sources: list[dict[str, Any]], sent: int) -> None:
+    """`sent` are the characters of these as they are sent: with spaces, escapes and ids, never fewer than kept."""
+    # Canonical JSON is slow to write; only where what is sent comes near the bound does the difference count.
+    if sent <= MAX_CHARACTERS // 2:
         return
+    kept = {"request": dict(new.request), "settings": dict(new.settings), "sources": sources}
     if len(canonical.dumps(kept).decode()) > MAX_CHARACTERS:
         raise SaveFailed("too many characters")
 
@@ -142,10 +172,10 @@ def _params(
         "expires_at": expires_at,
         "sources": json.dumps(placed),
         "steps": json.dumps(steps),
-        "ids": [uuid7() for _ in placed],
+        "ids": uuids([uuid7() for _ in placed]),
         "source_ids": [row["source_id"] for row in placed],
-        "retrieved": [memory.increments.retrieved] * len(placed),
-        "usage": [0.0] * len(placed),
+        "retrieved": floats([memory.increments.retrieved] * len(placed)),
+        "usage": floats([0.0] * len(placed)),
         "retrieved_cap": memory.caps.retrieved,
         "usage_cap": memory.caps.usage,
         "half_life_s": memory.half_life_s,
