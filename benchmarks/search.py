@@ -243,7 +243,7 @@ def receipts(me: Any, requests: list[Any], table: Table) -> None:
     from apps.search import found
     from apps.search.schemas import SearchRequest
     from apps.search.services import search
-    from benchmarks.stored_receipts import fill as store
+    from benchmarks.learning.stored import fill as store
 
     request = requests[0]
     own = vars(found)["embed_query"]

@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from uuid import UUID, uuid4
 
 import numpy as np
@@ -25,6 +25,7 @@ from benchmarks.database import analyze, own_database
 Result = TypeVar("Result")
 PREFERENCE = np.array([0.2, 0.6, 0.0, 0.2, 0.0, 0.0])
 QUERY_SET = UUID(int=1)
+RESULTS: Literal["results"] = "results"
 BATCH = 1000
 REFERENCE_RECEIPTS = 500
 LIMITS: dict[int, tuple[int, int | None]] = {5_000: (2, None), 100_000: (40, 2048)}
@@ -135,7 +136,7 @@ def labels_of(receipts: Any, seed: int = 3) -> Any:
     return LabelSet(
         feedback_ids=tuple(f"{number:08}" for number in range(count)),
         record_receipt=np.arange(count),
-        record_surface=("results",) * count,
+        record_surface=(RESULTS,) * count,
         label_record=receipts.receipt_of_row[rows],
         label_row=rows,
         label_value=appeal > 0.5,
