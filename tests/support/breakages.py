@@ -29,7 +29,7 @@ class Breakage:
 def found_with(admin: Any, *broken: Breakage) -> list[Difference]:
     """What the comparison says inside of a transaction with these breakages, which is rolled back.
 
-    The application's login and the owner's must see the same. `admin` is the administrator's connection.
+    The logins that look must see the same. `admin` is the administrator's connection.
     """
     seen = []
     cursor = admin.cursor()
@@ -37,7 +37,7 @@ def found_with(admin: Any, *broken: Breakage) -> list[Difference]:
     try:
         for each in broken:
             cursor.execute(each.sql)
-        for login in LOGINS:
+        for login in min((each.by for each in broken), key=len, default=LOGINS):
             cursor.execute(f"SET LOCAL SESSION AUTHORIZATION {login}")
             seen.append([found for compare in FAMILIES.values() for found in compare(cursor)])
             cursor.execute("RESET SESSION AUTHORIZATION")
