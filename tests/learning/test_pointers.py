@@ -46,8 +46,9 @@ def kinds(principal):
 
 def test_a_profile_is_activated_deactivated_and_all_of_it_is_kept(me) -> None:
     profile = make_profile(me)
-    done = activate(me, profile)
+    done = activate(me, profile, key="change-1")
     assert (done["active"], done["expected_active"], done["changed"]) == (str(profile), None, True)
+    assert (done["change_id"], done["actor"]) == ("change-1", "principal")
     assert active(me) == str(profile)
     assert deactivate(me, profile, expected=profile)["active"] is None
     assert active(me) is None

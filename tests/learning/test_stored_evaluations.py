@@ -203,6 +203,16 @@ def test_reuse_of_validation_groups_is_shown_and_changes_nothing_else(me) -> Non
     assert first == second
 
 
+def test_what_fitted_nothing_is_no_reuse_of_validation_groups(me) -> None:
+    collection.judge_all(*small(me))
+    lacking = report(me, collection.evaluate(me, config=SMALL | {"min_training_queries": 1000}))
+    fitted = report(me, collection.evaluate(me, config=SMALL))
+    assert lacking["validation_groups_sha256"] == fitted["validation_groups_sha256"]
+    assert (lacking["decision"], fitted["earlier_evaluations_on_these_groups"]) == ("insufficient_data", 0)
+    again = report(me, collection.evaluate(me, config=SMALL))
+    assert again["earlier_evaluations_on_these_groups"] == 1
+
+
 def test_less_than_the_gate_asks_is_exploratory_and_more_is_not(me) -> None:
     weak = evaluation(me, collection.evaluate(me, config={"min_ndcg_gain": 0.0, "seed": 7}))
     assert weak.exploratory
