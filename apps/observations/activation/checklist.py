@@ -64,13 +64,17 @@ class Checklist:
 
 def newest(run_id: UUID) -> dict[tuple[str, str], Evidence]:
     """The evidence of each item and part that no other supersedes; as far as the session sees."""
-    found = Evidence.objects.filter(run_id=run_id, superseded_by=None).order_by("recorded_at", "id")
+    rows = Evidence.objects.filter(run_id=run_id, superseded_by=None).select_related("actor", "second_actor")
+    found = rows.order_by("recorded_at", "id")
     return {(row.item, row.part): row for row in found}
 
 
-def checklist(run: ActivationRun, groups: str = "AB", *, after: datetime | None = None) -> Checklist:
-    """In a staff session that sees the run. Evidence observed before `after` counts as stale."""
-    held, now, moment = newest(run.pk), bindings(), clock.now()
+def checklist(
+    run: ActivationRun, groups: str = "AB", *, after: datetime | None = None, now: Bindings | None = None
+) -> Checklist:
+    """In a staff session that sees the run. Evidence observed before `after` counts as stale; `now` is what it is
+    compared with, where that is known already."""
+    held, now, moment = newest(run.pk), now or bindings(), clock.now()
     unheard = "B" in groups and not is_heard(run.workspace_id)
     lines = []
     for item in of_groups(groups):

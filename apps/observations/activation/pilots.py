@@ -108,7 +108,11 @@ def forged(asked: Asked) -> Found:
     probe = front_door.probe_principal(asked.run.workspace_id, asked.user_id)
     query, body = _unique(), {"corpus": "shared"}
     names = _names(pilots[:1], asked)
-    unproven: tuple[dict[str, str], ...] = ({}, {"Authorization": "Basic cGlsb3Q6cGlsb3Q="}, front_door.bearer("mp_" + "0" * 43))
+    unproven: tuple[dict[str, str], ...] = (
+        {},
+        {"Authorization": "Basic cGlsb3Q6cGlsb3Q="},
+        front_door.bearer("mp_" + "0" * 43),
+    )
     refused = [front_door.post(SEARCH, body | {"query": query}, names | with_it) for with_it in unproven]
     answer = _search(probe, query, asked, names)
     values = {
