@@ -219,7 +219,15 @@ def test_off_is_unverified_until_all_follow_and_nothing_is_stored(
     assert (pilot.run().state, alarms_of(pilot)) == ("shutdown_verified", set())
 
 
-def test_a_journal_with_rows_is_neither_emptied_nor_dropped(enabled: Scene, owner_connection) -> None:
+@pytest.fixture
+def as_owner(owner_connection, monkeypatch) -> None:
+    """Migrations run as the owner of the tables, which this suite's own login is not."""
+    monkeypatch.setattr(dropping, "connections", {"default": owner_connection})
+
+
+def test_a_journal_with_rows_is_neither_emptied_nor_dropped(
+    enabled: Scene, owner_connection, as_owner: None
+) -> None:
     journal.record(owner_connection, enabled.world.principal, ago=timedelta(hours=2), hours=1)
     enabled.stop()
     enabled.give_all("D")
@@ -237,7 +245,7 @@ def test_a_journal_with_rows_is_neither_emptied_nor_dropped(enabled: Scene, owne
 
 
 def test_dropping_an_empty_journal_and_what_lies_apart_is_not_refused(
-    enabled: Scene, owner_connection
+    enabled: Scene, owner_connection, as_owner: None
 ) -> None:
     first, newest = (
         MigrationLoader(None).disk_migrations["observations", name]
