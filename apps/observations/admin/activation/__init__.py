@@ -18,12 +18,13 @@ from apps.observations.admin.activation import looking, parts
 from apps.observations.admin.activation.looking import ALL, Look, Vouch, looked_at_together
 from apps.observations.admin.activation.outside import OutsideAction
 from apps.observations.admin.activation.switching import SWITCHES, OpenRun, label_of, run_buttons
-from apps.observations.admin.activation.words import GROUPS, STATE_TONES, STATES, name_of
+from apps.observations.admin.activation.words import ALARM_WORDS, GROUPS, STATE_TONES, STATES, name_of
 from apps.observations.models import ActivationRun
 from apps.observations.models.activation import RunState
 from apps.observations.selectors.activation import OFF, ON, RunStanding, standing_of_run
+from apps.operations.admin.alarms import register_words
 
-OVER = (RunState.SHUTDOWN_VERIFIED, RunState.EMPTIED)
+register_words(ALARM_WORDS)
 
 
 def _by_state(rows: QuerySet[ActivationRun], value: str) -> QuerySet[ActivationRun]:

@@ -44,14 +44,15 @@ class OnItem(OutsideAction):
 
     def get_object(self, request: HttpRequest, object_id: str = "", **kwargs: Any) -> Any:
         run = super().get_object(request, object_id)
-        run.item_seen = self.known_item(standing_of_run(run), str(kwargs.get("item", "")))
+        run.item_seen = str(kwargs.get("item", ""))
+        if not self.knows(run.item_seen):
+            raise Http404
         run.standing_seen = standing_of_run(run)
         return run
 
-    def known_item(self, standing: RunStanding, item: str) -> str:
-        if item not in ITEMS:
-            raise Http404
-        return item
+    @classmethod
+    def knows(cls, item: str) -> bool:
+        return item in ITEMS
 
     def heading(self, obj: Any) -> str:
         return f"{self.title} {obj.item_seen}"
@@ -90,8 +91,9 @@ class Look(OnItem):
     title = "Let the machine look at"
     grants: ClassVar[tuple[str, ...]] = (OPERATES,)
 
-    def known_item(self, standing: RunStanding, item: str) -> str:
-        return item if item == ALL else super().known_item(standing, item)
+    @classmethod
+    def knows(cls, item: str) -> bool:
+        return item == ALL or item in PROBES
 
     def heading(self, obj: Any) -> str:
         return "Let the machine look" if obj.item_seen == ALL else super().heading(obj)
@@ -176,6 +178,10 @@ class Vouch(OnItem):
     title = "Attest"
     grants: ClassVar[tuple[str, ...]] = (OPERATES, REVIEWS)
 
+    @classmethod
+    def knows(cls, item: str) -> bool:
+        return item in ITEMS and Part.HUMAN in ITEMS[item].parts
+
     def heading(self, obj: Any) -> str:
         return f"Attest {obj.item_seen}: {NAMES[obj.item_seen]}"
 
@@ -221,7 +227,8 @@ class Vouch(OnItem):
 
 
 def arrived(run: Any) -> list[tuple[str, str]]:
-    """Notices of this workspace and of the installation that were delivered, tests among them, newest first."""
+    """Notices of this workspace and of the installation that were delivered, tests among them, newest first. Ids are
+    without dashes: with them the filter of evidence takes them for those of somebody."""
     sent = Delivery.objects.exclude(delivered_at=None).filter(workspace__in=[run.workspace_id])
     everywhere = Delivery.objects.exclude(delivered_at=None).filter(workspace=None)
     rows = (sent | everywhere).order_by("-created_at")[:MOST_ALARMS]
@@ -229,7 +236,7 @@ def arrived(run: Any) -> list[tuple[str, str]]:
     found = []
     for row in rows:
         reason = reasons.get(row.alarm_id or row.pk, row.notice)
-        found.append((str(row.pk), f"{str(row.pk)[-7:]} {reason} {row.delivered_at:%Y-%m-%d %H:%M} UTC"))
+        found.append((row.pk.hex, f"{str(row.pk)[-7:]} {reason} {row.delivered_at:%Y-%m-%d %H:%M} UTC"))
     return found
 
 

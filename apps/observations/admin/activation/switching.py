@@ -65,7 +65,7 @@ class OnRun(GovernedAction):
 
     @classmethod
     def blocked(cls, model_admin: Any, request: HttpRequest, obj: Any) -> str:
-        return cls.why_not(standing_of_run(obj), request)
+        return cls.why_not(standing_in(obj), request)
 
     @classmethod
     def why_not(cls, standing: RunStanding, request: HttpRequest) -> str:
@@ -85,6 +85,13 @@ class OnRun(GovernedAction):
             return None
         href = model_admin.url(cls.name, standing.run.pk)
         return ui.ActionButton(cls.label, href, cls.kind, blocked=cls.why_not(standing, request))
+
+
+def standing_in(run: Any) -> RunStanding:
+    """The standing of a run that this request has read; a change of it since is for the service to see."""
+    if not hasattr(run, "standing_seen"):
+        run.standing_seen = standing_of_run(run)
+    return cast(RunStanding, run.standing_seen)
 
 
 def seen(standing: RunStanding) -> dict[str, str]:
@@ -119,7 +126,7 @@ class SwitchOff(OnRun):
         return "This run did not switch it on; the kill switch and the page of policies do it."
 
     def preview(self, request: HttpRequest, obj: Any, form: ReasonForm) -> Preview:
-        standing = standing_of_run(obj)
+        standing = standing_in(obj)
         summary = (
             "Waits for writes that are under way and lets none begin: after it no search that was admitted before can "
             f"become a record. {ui.count(standing.left.records)} records keep their deadlines; upkeep goes on."
@@ -155,7 +162,7 @@ class TakeOn(OnRun, OutsideAction):
         )
 
     def preview(self, request: HttpRequest, obj: Any, form: ReasonForm) -> Preview:
-        standing = standing_of_run(obj)
+        standing = standing_in(obj)
         return Preview(
             "Nothing is switched by this.", "Take 1 run on", seen(standing), [evidence_table(standing)]
         )
@@ -186,7 +193,7 @@ class AskForApproval(OnRun):
         return "Evidence is missing, failed or stale." if standing.blockers else ""
 
     def preview(self, request: HttpRequest, obj: Any, form: ReasonForm) -> Preview:
-        standing = standing_of_run(obj)
+        standing = standing_in(obj)
         summary = f"Asks for the approval of exactly this, for 24 hours. {VOIDS}"
         parts = [facts(standing), evidence_table(standing)]
         return Preview(summary, f"Ask to enable {obj.mode}", seen(standing), parts, bound=standing.version)
@@ -215,7 +222,7 @@ class Approve(OnRun):
         return VOID[standing.void] if standing.void else ""
 
     def preview(self, request: HttpRequest, obj: Any, form: ReasonForm) -> Preview:
-        standing = standing_of_run(obj)
+        standing = standing_in(obj)
         summary = f"Approves enabling {obj.mode}, as {name_of(obj.requested_by)} asked for it. {VOIDS}"
         until = ui.Facts([ui.Fact("good until", ui.deadline(obj.valid_until))])
         parts = [until, facts(standing), evidence_table(standing)]
@@ -245,7 +252,7 @@ class Enable(OnRun):
         return ""
 
     def preview(self, request: HttpRequest, obj: Any, form: ReasonForm) -> Preview:
-        standing = standing_of_run(obj)
+        standing = standing_in(obj)
         summary = (
             f"Searches of {standing.enrolled} enrolled principal become records, mode {obj.mode}. Without C2 and C3 "
             "within 24 hours it is switched off by itself."

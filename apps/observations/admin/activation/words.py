@@ -93,5 +93,14 @@ GRANTS: dict[str, str] = {
 }
 
 
+ALARM_WORDS: dict[str, str] = {
+    "pilot_failed": "switched a pilot off, since a check of it failed",
+    "pilot_unproven": "switched a pilot off, since it was not proven within 24 hours",
+    "shutdown_unverified": "cannot prove that collection is off",
+    "evidence_stale": "found evidence under a run that has gone stale",
+    "copies_overdue": "found exported copies past their deadline",
+}
+
+
 def name_of(person: Any) -> str:
     return str(person.get_username()) if person else "a person who is gone"

@@ -12,7 +12,7 @@ from apps.accounts.services import workspace_id
 from apps.core.db.sessions import staff_session
 from apps.core.problems import Problem
 from apps.observations.activation.checklist import approval_hash, checklist
-from apps.observations.activation.probes import PROBES
+from apps.observations.activation.probes import HARMLESS, PROBES
 from apps.observations.models import ActivationRun
 from apps.observations.services import activation
 from apps.observations.services.evidence import run_of
@@ -44,6 +44,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--mode", choices=("hash", "platform-text"), help="Of open.")
         parser.add_argument("--item", help="A1 … D4; of examine (all without it) and vouch.")
+        parser.add_argument("--query", default=HARMLESS, help="Of examine: what the pilot asks at C2.")
         parser.add_argument("--failed", action="store_true", help="Of vouch: the item does not hold.")
         parser.add_argument("--note", default="", help="Of vouch: at most 500 characters.")
         parser.add_argument("--seen", default="", help="Of approve.")
@@ -86,7 +87,7 @@ class Command(BaseCommand):
             else sorted(PROBES, key=lambda code: (code[0], int(code[1:])))
         ):
             try:
-                row = activation.examine(run_id=run.pk, item=item, user_id=user)
+                row = activation.examine(run_id=run.pk, item=item, user_id=user, query=options["query"])
                 told.append(f"{item} {row.result}")
             except Problem as problem:
                 if options["item"]:

@@ -116,7 +116,7 @@ def _opened(reason: str) -> str | None:
     watch.check_expiry()
     found = Alarm.objects.filter(source=SOURCE, reason=reason, resolved_at=None)
     alarm = found.values_list("pk", flat=True).first()
-    return str(alarm) if alarm else None
+    return alarm.hex if alarm else None  # with dashes the filter of evidence refuses it
 
 
 def _closed(alarm: str | None) -> bool:
