@@ -132,7 +132,11 @@ class ActivationRunAdmin(ModelAdmin):
 
     def _group(self, request: HttpRequest, standing: RunStanding, group: str) -> SimpleNamespace:
         steps = [
-            parts.step(lines, self._acts(request, standing, lines[0].item.code))
+            parts.step(
+                lines,
+                self._acts(request, standing, lines[0].item.code),
+                here=standing.is_at(group),
+            )
             for lines in parts.items_of(standing.lines(group))
         ]
         name, note = GROUPS[group]

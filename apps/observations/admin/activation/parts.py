@@ -61,13 +61,18 @@ def items_of(lines: Sequence[Line]) -> list[list[Line]]:
     return list(found.values())
 
 
-def step(lines: Sequence[Line], action: Any) -> ui.Step:
-    """One item. Its name, how each part stands, its evidence in place, its age, and who may act."""
+def step(lines: Sequence[Line], action: Any, *, here: bool = True) -> ui.Step:
+    """One item: its name, how each part stands, its evidence in place, its age, and who may act.
+
+    `here`: whether it is worked on now. What a run has behind it grows stale without asking for anybody.
+    """
     code = lines[0].item.code
     standing = min((line.standing for line in lines), key=WORST.index)
     kind = "".join(LETTERS[line.part] for line in lines)
     name = f"{code} {kind} {NAMES[code]}"
-    return ui.Step(TONES[standing], name, evidence_of(lines), age_of(lines), next_of(lines), action)
+    tone = TONES[standing] if here or standing != "stale" else "plain"
+    who = next_of(lines) if here else ""
+    return ui.Step(tone, name, evidence_of(lines), age_of(lines), who, action)
 
 
 def evidence_of(lines: Sequence[Line]) -> SafeString:
