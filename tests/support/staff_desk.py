@@ -60,4 +60,5 @@ def signed_in(stack: Stack, name: str, password: str) -> Iterator[StaffDesk]:
 
 
 def words(html: str) -> str:
-    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", html)))
+    shown = re.sub(r"<(script|style)\b.*?</\1>", " ", html, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", shown)))
