@@ -30,6 +30,8 @@ from apps.operations.models import Process
 from apps.operations.selectors import live_processes
 
 OPERATORS, DECIDERS = "operate collection", "operate collection or review retention"
+SHORTEST_NAME = 16
+"""Characters of a name in a narrow table."""
 LETTERS = {Deciding.MACHINE: "M", Deciding.HUMAN: "H"}
 
 
@@ -200,19 +202,13 @@ def what_next(standing: RunStanding) -> str:
 
 def evidence_table(standing: RunStanding) -> ui.Records:
     """All evidence that an approval is given for, with its age."""
-    columns = [
-        ui.Column("item", "main"),
-        ui.Column("stands"),
-        ui.Column("observed"),
-        ui.Column("by", later=True),
-    ]
+    columns = [ui.Column("item", "main"), ui.Column("stands"), ui.Column("observed")]
     rows = [
         ui.Record(
             [
                 f"{line.item.code} {LETTERS[line.part]} {NAMES[line.item.code]}",
-                line.standing,
+                format_html('<span class="gv-time">{}</span>', _stands(line)),
                 ui.when(line.evidence.observed_at, relative=True) if line.evidence else ui.nothing("none"),
-                _by(line.evidence),
             ],
             tone="" if line.standing == "passed" else "warn",
         )
@@ -271,7 +267,9 @@ def _knows(process: Process, workspace: str) -> tuple[Any, Any]:
     return known.get("mode", "unknown"), known.get("generation")
 
 
-def _by(row: Evidence | None) -> Any:
-    if row is None:
-        return ui.nothing("none")
-    return name_of(row.actor) if row.actor_id else "posted"
+def _stands(line: Line) -> str:
+    """`passed, ana`"""
+    if line.evidence is None:
+        return line.standing
+    by = name_of(line.evidence.actor) if line.evidence.actor_id else "posted"
+    return f"{line.standing}, {ui.formats.middle_cut(by, SHORTEST_NAME)}"
