@@ -98,6 +98,11 @@ def _missed_run(owner: Any) -> dict[str, Any]:
 
 def _silence(owner: Any) -> dict[str, Any]:
     """B8: no data at all, and a status that nobody can read."""
+    # An installation that is new is given the time of two runs before a first one counts as missed.
+    owner.execute(
+        "UPDATE operations_expirystate SET known_since = known_since - %s::interval WHERE name = %s",
+        [MOVED_BACK, retention.NAME],
+    )
     owner.execute(f"UPDATE {STATE} SET last_success_at = NULL")
     no_data = _opened("never_succeeded")
     expiry.drain(retention.NAME)
