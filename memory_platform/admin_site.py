@@ -116,6 +116,7 @@ GROUPS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             _entry("Labelling desk", "fact_check", "learning_labelling_desk"),
             _entry("Observations", "visibility", "observations_staffobservation_changelist", "o"),
             _entry("Enrolments", "how_to_reg", "observations_enrolment_changelist"),
+            _entry("Journal activation", "checklist", "observations_activationrun_changelist"),
             _entry("Kill switch", "emergency_home", "observations_killswitch_changelist"),
         ),
     ),

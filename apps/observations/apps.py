@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.db.models.signals import pre_migrate
 
 
 class ObservationsConfig(AppConfig):
@@ -10,6 +11,7 @@ class ObservationsConfig(AppConfig):
         from apps.core.checks import register_refusal
         from apps.core.policies import register_kind
         from apps.observations import retention
+        from apps.observations.dropping import refuse_dropping
         from apps.observations.policy import collection_kind
         from apps.observations.reporting import heartbeat_report, refusal
         from apps.observations.services import erasure, reviews
@@ -17,6 +19,7 @@ class ObservationsConfig(AppConfig):
         from apps.operations.erasure.models import ErasureScope
         from apps.operations.erasure.restore import register_replay
 
+        pre_migrate.connect(refuse_dropping, sender=self)
         register_kind(collection_kind())
         retention.register()
         reviews.register()

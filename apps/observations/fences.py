@@ -43,6 +43,17 @@ def in_turn(run_id: UUID) -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [SPACE, f"evidence:{run_id}"])
 
 
+def is_held() -> bool:
+    """Whether this transaction holds the fence around all writers exclusively, so that none of them is open."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND granted "
+            "AND mode = 'ExclusiveLock' AND classid = %s::oid AND objid = hashtext(%s)::oid)",
+            [SPACE, ALL],
+        )
+        return bool(cursor.fetchone()[0])
+
+
 def _require_transaction() -> None:
     if not connection.in_atomic_block:
         raise NoTransaction

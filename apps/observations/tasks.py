@@ -9,7 +9,7 @@ from django.conf import settings
 from apps.core import outbound
 from apps.core.db.verify import differences
 from apps.observations import retention, status
-from apps.observations.services import erasure
+from apps.observations.services import erasure, unattended
 from apps.operations import alarms, expiry, samples
 from apps.operations.tasks_base import daily, every, task
 
@@ -88,6 +88,31 @@ def verify_roles() -> dict[str, int]:
         log.error("role_difference", kind=each.family, source="_".join(each.object.split()))
     alarms.settle(source=ROLES_SOURCE, readings={ROLES_DIFFER: counts} if found else {})
     return counts
+
+
+@task(
+    name="observations.stop_unsafe",
+    schedule=every(minutes=5),
+    lease=timedelta(minutes=5),
+    soft_limit=timedelta(minutes=4),
+    misfire="run_once",
+    freshness=timedelta(minutes=15),
+)
+def stop_unsafe() -> dict[str, int]:
+    """Switch off each pilot of which a check failed, or that has not passed C2 and C3 within 24 hours."""
+    return {"stopped": unattended.stop_unsafe()}
+
+
+@task(
+    name="observations.due_dates",
+    schedule=daily("04:40"),
+    lease=timedelta(minutes=45),
+    soft_limit=timedelta(minutes=40),
+    misfire="run_once",
+)
+def due_dates() -> dict[str, int]:
+    """Alarm on exported copies that are overdue, and on evidence that went stale under a run that is ready or on."""
+    return unattended.look_at_due_dates()
 
 
 def readings(reading: status.Reading) -> list[samples.Reading]:

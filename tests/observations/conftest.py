@@ -8,7 +8,9 @@ import pytest
 
 from apps.graph.tasks import embed
 from apps.observations.tasks import erase
+from apps.operations.models import Process
 from tests.support import journal
+from tests.support.activation import RELEASE, Scene, make_scene
 from tests.support.factories import World, make_world
 
 
@@ -35,3 +37,28 @@ def on(world: World, owner_connection: Any) -> World:
     journal.set_policy(owner_connection, world.workspace.pk)
     journal.take_part(world)
     return world
+
+
+@pytest.fixture
+def scene(world: World, settings: Any) -> Iterator[Scene]:
+    """An activation run without any evidence, of a release that is known."""
+    settings.RELEASE, settings.ERASURE_BACKUP_DAYS = RELEASE, 30
+    Process.objects.all().delete()
+    yield make_scene(world)
+    Process.objects.all().delete()
+
+
+@pytest.fixture
+def ready(scene: Scene) -> Scene:
+    """All evidence is there, and one principal takes part."""
+    scene.give_all()
+    journal.take_part(scene.world)
+    return scene
+
+
+@pytest.fixture
+def enabled(ready: Scene) -> Scene:
+    ready.request()
+    ready.approve()
+    ready.enable()
+    return ready

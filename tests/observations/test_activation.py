@@ -1,19 +1,14 @@
 """On with evidence and four eyes, off by one person, and off only when every process is seen to follow."""
 
-import threading
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-import psycopg
 import pytest
-from django.db import connection
 
 from apps.core import clock, policies
 from apps.core.db.sessions import staff_session
 from apps.core.ids import uuid7
 from apps.core.problems import Forbidden, InvalidRequest, NotFound, StaleVersion
-from apps.observations.constants import SPACE
 from apps.observations.exceptions import (
     ActivationBlocked,
     ActivationNeeded,
@@ -27,42 +22,13 @@ from apps.observations.models import Evidence
 from apps.observations.policy import KIND
 from apps.observations.services import activation, evidence
 from apps.operations.holds import FourEyes
-from apps.operations.models import Alarm, Process
+from apps.operations.models import Process
 from tests.support import journal
-from tests.support.activation import RELEASE, Scene, items, make_scene
+from tests.support.activation import RELEASE, Scene, items, knows, make_scene, mode, process
 from tests.support.api import Api, code_of
-from tests.support.factories import World, make_principal, make_staff, make_world
+from tests.support.factories import make_principal, make_staff, make_world
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def scene(world: World, settings: Any) -> Iterator[Scene]:
-    settings.RELEASE, settings.ERASURE_BACKUP_DAYS = RELEASE, 30
-    Process.objects.all().delete()
-    yield make_scene(world)
-    Process.objects.all().delete()
-
-
-@pytest.fixture
-def ready(scene: Scene) -> Scene:
-    """All evidence is there, and one principal takes part."""
-    scene.give_all()
-    journal.take_part(scene.world)
-    return scene
-
-
-@pytest.fixture
-def enabled(ready: Scene) -> Scene:
-    ready.request()
-    ready.approve()
-    ready.enable()
-    return ready
-
-
-def mode(scene: Scene) -> str:
-    with staff_session(scene.operator):
-        return str(policies.followed(scene.world.workspace.pk, KIND).document["mode"])
 
 
 def blockers(scene: Scene) -> dict[str, str]:
@@ -70,26 +36,6 @@ def blockers(scene: Scene) -> dict[str, str]:
     with pytest.raises(ActivationBlocked) as blocked:
         scene.request()
     return dict(blocked.value.more["items"])
-
-
-def process(
-    kind: str = "web", seen: timedelta = timedelta(), release: str = RELEASE, **known: Any
-) -> Process:
-    """A process that knows of workspaces what `known` says, heard of `seen` from now."""
-    report = {"observations": {"ceiling": "platform-text", "killed": False, "workspaces": known}}
-    return Process.objects.create(
-        kind=kind,
-        release=release,
-        host="h",
-        pid=1,
-        started_at=clock.now(),
-        seen_at=clock.now() + seen,
-        report=report,
-    )
-
-
-def knows(scene: Scene, mode: str, generation: int) -> dict[str, Any]:
-    return {str(scene.world.workspace.pk): {"mode": mode, "generation": generation}}
 
 
 def test_each_missing_item_blocks(ready: Scene, owner_connection) -> None:
@@ -163,6 +109,21 @@ def test_undeclared_backups_block(ready: Scene, settings) -> None:
     assert blockers(ready) == {"B10:human": "failed"}
 
 
+@pytest.mark.parametrize(
+    "case", ["none", "not confirmed", "confirmed long ago", "only for tests", "switched off"]
+)
+def test_alarms_that_reach_nobody_block(ready: Scene, owner_connection, case) -> None:
+    change = {
+        "none": "DELETE FROM operations_destination",
+        "not confirmed": "UPDATE operations_destination SET confirmed_at = NULL",
+        "confirmed long ago": "UPDATE operations_destination SET confirmed_at = now() - interval '181 days'",
+        "only for tests": "UPDATE operations_destination SET use = 'test'",
+        "switched off": "UPDATE operations_destination SET active = false",
+    }[case]
+    owner_connection.execute(change)
+    assert blockers(ready) == {"B7:machine": "failed", "B7:human": "failed"}
+
+
 def test_processes_of_another_release_or_with_the_mode_on_block(scene: Scene) -> None:
     assert scene.examine("B1").result == "fail"  # nobody reports
     for kind in ("web", "worker", "beat"):
@@ -176,6 +137,7 @@ def test_processes_of_another_release_or_with_the_mode_on_block(scene: Scene) ->
     row = scene.examine("B1")
     assert (row.result, row.measured["mode_on"]) == ("fail", 1)
     on.delete()
+    assert scene.examine("B1").result == "pass"
     Process.objects.create(kind="web", release=RELEASE, pid=1, started_at=clock.now(), report={})
     assert scene.examine("B1").result == "fail"  # one that says nothing
 
@@ -280,23 +242,6 @@ def test_no_second_enrolment_before_the_pilot_is_verified(enabled: Scene) -> Non
     journal.take_part(enabled.world, second)
 
 
-def test_c2_failing_switches_off(enabled: Scene) -> None:
-    assert mode(enabled) == "platform-text"
-    assert enabled.examine("C2").result == "fail"
-    assert (enabled.run().state, mode(enabled)) == ("stopping", "off")
-
-
-def test_c_passes_with_a_record_a_citation_and_refused_probes(enabled: Scene, owner_connection) -> None:
-    row = journal.record(owner_connection, enabled.world.principal, ago=timedelta())
-    journal.feedback(owner_connection, enabled.world.principal, row)
-    owner_connection.execute("UPDATE observations_observation_feedback SET cited = true")
-    for item in ("C2", "C3", "C4"):
-        assert enabled.examine(item).result == "pass", item
-    assert enabled.run().state == "enabled"
-    enabled.vouch("C2")
-    assert enabled.run().state == "pilot_verified"
-
-
 def test_vouching_takes_a_second_person_after_the_machine(scene: Scene) -> None:
     with pytest.raises(MachineFirst):
         scene.vouch("A3")
@@ -308,63 +253,6 @@ def test_vouching_takes_a_second_person_after_the_machine(scene: Scene) -> None:
     with pytest.raises(Forbidden):
         scene.vouch("A3", make_staff(scene.world.workspace, "audit"))
     assert scene.vouch("A3").second_actor_id == scene.operator.pk
-
-
-def test_off_waits_for_open_writes_and_lets_none_through(enabled: Scene, owner_connection) -> None:
-    with psycopg.connect(
-        owner_connection.info.dsn, password=owner_connection.info.password or None
-    ) as writer:
-        writer.execute("SELECT pg_advisory_xact_lock_shared(%s, hashtext('all'))", [SPACE])
-        stopped = threading.Thread(target=lambda: (enabled.stop(), connection.close()))
-        stopped.start()
-        stopped.join(0.3)
-        assert stopped.is_alive()
-        assert mode(enabled) == "platform-text"
-        with pytest.raises(ActivationState):
-            enabled.examine("D2")
-        writer.commit()
-        stopped.join(30)
-    assert (enabled.run().state, mode(enabled)) == ("stopping", "off")
-
-
-@pytest.mark.parametrize("case", ["old generation", "mode on", "not heard since", "says nothing"])
-def test_off_is_unverified_while_a_process_does_not_follow(enabled: Scene, monkeypatch, case) -> None:
-    run = enabled.stop()
-    later = timedelta(seconds=10)
-    given = {
-        "old generation": {"seen": later, **knows(enabled, "off", run.generation)},
-        "mode on": {"seen": later, **knows(enabled, "hash", run.stopped_generation)},
-        "not heard since": {"seen": timedelta()},
-        "says nothing": {"seen": later},
-    }[case]
-    behind = process(**given)
-    if case == "says nothing":
-        Process.objects.filter(pk=behind.pk).update(report={})
-    assert enabled.examine("D2").result == "fail"
-    assert enabled.run().state == "shutdown_unverified"
-    with staff_session(enabled.operator):
-        assert Alarm.objects.filter(reason="shutdown_unverified", resolved_at=None).exists()
-    behind.delete()
-    process(seen=later, **knows(enabled, "off", run.stopped_generation))
-    for item in ("D1", "D2"):
-        assert enabled.examine(item).result == "pass"
-    assert enabled.run().state == "shutdown_unverified"  # until a second person has seen it
-    enabled.vouch("D2")
-    assert enabled.run().state == "shutdown_verified"
-    with staff_session(enabled.operator):
-        assert not Alarm.objects.filter(reason="shutdown_unverified", resolved_at=None).exists()
-
-
-def test_a_journal_with_rows_is_not_emptied(enabled: Scene, owner_connection, monkeypatch) -> None:
-    journal.record(owner_connection, enabled.world.principal, ago=timedelta(hours=2), hours=1)
-    enabled.stop()
-    enabled.give_all("D")
-    row = enabled.examine("D4")
-    assert (row.result, row.measured) == ("fail", {"records": 1})  # hidden, but not gone
-    assert enabled.run().state == "shutdown_verified"
-    owner_connection.execute("DELETE FROM observations_observation")
-    assert enabled.examine("D4").result == "pass"
-    assert enabled.run().state == "emptied"
 
 
 def test_one_run_at_a_time_and_not_for_strangers(scene: Scene) -> None:

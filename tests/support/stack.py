@@ -119,6 +119,18 @@ class Stack:
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         return done.stdout
 
+    def try_manage(self, *arguments: str, **variables: str) -> str:
+        """What a command says that has to refuse. Fails the test when it does not."""
+        done = subprocess.run(
+            [sys.executable, "manage.py", *arguments],
+            cwd=ROOT,
+            env=self.command_variables() | variables,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode != 0, f"{done.stdout}\n{done.stderr}"
+        return f"{done.stdout}\n{done.stderr}"
+
     def command_variables(self) -> dict[str, str]:
         """The environment in which an operator of this installation types commands."""
         variables = self.variables | {"ERASURE_FILE": str(self.var / "erasures.jsonl")}

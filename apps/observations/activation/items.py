@@ -28,6 +28,11 @@ class Item:
     def group(self) -> str:
         return self.code[0]
 
+    @property
+    def by_minutes(self) -> bool:
+        """Evidence of a moment before enabling; while collection is on, the status of upkeep is watched instead."""
+        return self.fresh == HALF_HOUR or self.code == "B1"
+
 
 DISPOSABLE = (("disposable", True),)
 _ALL = (

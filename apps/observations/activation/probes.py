@@ -1,7 +1,6 @@
 """What the machine can decide here: each probe looks for itself, outside of any session, and answers in numbers."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -10,44 +9,35 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from apps.accounts.models import Principal
-from apps.core import clock, policies
-from apps.core.db.identity import PrincipalIdentity
-from apps.core.db.sessions import UnknownPrincipal, act_for, identity_of, staff_session
+from apps.core import clock
+from apps.core.db.sessions import UnknownPrincipal, staff_session
 from apps.core.db.verify import differences
 from apps.observations import gate, status
-from apps.observations.admission import Served, admit
+from apps.observations.activation.pilots import (
+    HARMLESS,
+    Asked,
+    Found,
+    forged,
+    pilot_row,
+    store_nothing,
+    unlisted,
+)
 from apps.observations.constants import POLICY_SECONDS
-from apps.observations.models import ActivationRun, Enrolment, Observation, ObservationFeedback
-from apps.observations.policy import KIND, collecting
-from apps.observations.standing import known
+from apps.observations.fingerprints import is_linkable
 from apps.operations.declarations import find
 from apps.operations.models import Job, JobRun, Process
 from apps.operations.models.jobs import Outcome
 from apps.operations.models.processes import ProcessKind
 from apps.operations.selectors import live_processes
 
-VERSION = 1
+__all__ = ["HARMLESS", "PROBES", "Asked", "Found", "look"]
+
+VERSION = 2
 LEAST_SERVER = 150000
 EXPIRE = "observations.expire"
 FRESH = timedelta(minutes=30)
-OPERATES = "operate_collection"
 CACHED = timedelta(seconds=POLICY_SECONDS)
 """What a process read before the stop was committed may rule it for so long."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    passed: bool
-    values: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """For which run, and on whose behalf."""
-
-    run: ActivationRun
-    user_id: int
 
 
 def look(item: str, asked: Asked) -> Found:
@@ -131,50 +121,13 @@ def schedule(asked: Asked) -> Found:
     )
 
 
-def pilot_row(asked: Asked) -> Found:
-    """A record of the pilot since it began, with its whole life before it, and a citation of one of its hits."""
-    run = asked.run
-    values = {"records": 0, "wrong_deadlines": 0, "cited_hits": 0}
-    with staff_session(asked.user_id):
-        hours = timedelta(hours=collecting(policies.followed(run.workspace_id, KIND).document).record_hours)
-        for principal in _enrolled(run.workspace_id):
-            with act_for(principal, OPERATES):
-                rows = list(Observation.objects.filter(observed_at__gte=run.enabled_at))
-                values["records"] += len(rows)
-                values["wrong_deadlines"] += sum(
-                    row.record_expires_at != row.observed_at + hours for row in rows
-                )
-                values["cited_hits"] += ObservationFeedback.objects.filter(
-                    observation__in=rows, cited=True, withdrawn_at=None
-                ).count()
-    return Found(bool(values["records"] and values["cited_hits"]) and not values["wrong_deadlines"], values)
-
-
-def unlisted(asked: Asked) -> Found:
-    """A verified principal that takes no part is not admitted."""
-    with staff_session(asked.user_id):
-        found = (
-            Principal.objects.filter(workspace_id=asked.run.workspace_id)
-            .exclude(pk__in=_enrolled(asked.run.workspace_id))
-            .values_list("pk", flat=True)
-            .first()
-        )
-    if found is None:
-        return Found(False, {"unlisted_principals": 0})
-    return _not_admitted([identity_of(found)], verified=True)
-
-
-def unverified(asked: Asked) -> Found:
-    """The enrolled principal itself is not admitted by an identity that no credential proves."""
-    found = _not_admitted(_pilots(asked), verified=False)
-    return Found(found.passed and bool(found.values["probes"]), found.values)
-
-
 def followed(asked: Asked) -> Found:
-    """Every live process has written its heartbeat since the stop, and none knows another generation or a mode on."""
+    """The stop held the fence, so that no admitted write was open. Every live process has written its heartbeat since,
+    and none knows another generation or a mode on."""
     run = asked.run
     live = list(live_processes())
     values = {
+        "fence": run.fenced,
         "live": len(live),
         "not_reported": sum(
             run.stopped_at is None or process.seen_at <= run.stopped_at + CACHED for process in live
@@ -186,19 +139,30 @@ def followed(asked: Asked) -> Found:
         ),
         "mode_on": sum(_mode(process, run.workspace_id) != "off" for process in live),
     }
-    return Found(not any(values[name] for name in values if name != "live"), values)
+    behind = any(values[name] for name in ("not_reported", "other_generation", "mode_on"))
+    return Found(run.fenced and not behind, values)
 
 
 def drained(asked: Asked) -> Found:
-    """As `followed`, and then who takes part is admitted no more."""
+    """As `followed`, and only then searches of those who take part store nothing."""
     first = followed(asked)
-    probe = _not_admitted(_pilots(asked), verified=True)
-    return Found(first.passed and probe.passed, {**first.values, **probe.values})
+    if not first.passed:
+        return first
+    fresh = store_nothing(asked)
+    return Found(fresh.passed, {**first.values, **fresh.values})
 
 
 def kept(asked: Asked) -> Found:
-    """Upkeep goes on: its schedule is there and ran."""
-    return schedule(asked)
+    """Upkeep goes on: its schedule ran, the roles are whole, and the keys of what is left are there."""
+    ran, whole = schedule(asked), roles(asked)
+    with staff_session(asked.user_id), connection.cursor() as cursor:
+        cursor.execute("SELECT key_ids FROM observations_left(%s)", [asked.run.workspace_id])
+        (key_ids,) = cursor.fetchone()
+    lost = sum(not is_linkable(key_id) for key_id in key_ids)
+    return Found(
+        ran.passed and whole.passed and not lost,
+        {**ran.values, "role_differences": whole.values["differences"], "keys_missing": lost},
+    )
 
 
 def empty(asked: Asked) -> Found:
@@ -218,35 +182,12 @@ PROBES: dict[str, Callable[[Asked], Found]] = {
     "B6": schedule,
     "C2": pilot_row,
     "C3": unlisted,
-    "C4": unverified,
+    "C4": forged,
     "D1": followed,
     "D2": drained,
     "D3": kept,
     "D4": empty,
 }
-
-
-def _enrolled(workspace_id: UUID) -> list[UUID]:
-    return list(
-        Enrolment.objects.filter(workspace_id=workspace_id, withdrawn_at=None).values_list(
-            "principal_id", flat=True
-        )
-    )
-
-
-def _pilots(asked: Asked) -> list[PrincipalIdentity]:
-    with staff_session(asked.user_id):
-        found = _enrolled(asked.run.workspace_id)
-    return [identity_of(principal) for principal in found]
-
-
-def _not_admitted(callers: list[PrincipalIdentity], *, verified: bool) -> Found:
-    known.forget()
-    admitted = sum(
-        admit(Served(caller, verified=verified, traced=True, shared_only=True)) is not None
-        for caller in callers
-    )
-    return Found(admitted == 0, {"probes": len(callers), "admitted": admitted})
 
 
 def _known(process: Process, workspace_id: UUID) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 """Staff pages of the journal."""
 
-from apps.observations.admin import enrolments, kill_switches, observations
+from apps.observations.admin import activation, enrolments, kill_switches, observations
 
-__all__ = ["enrolments", "kill_switches", "observations"]
+__all__ = ["activation", "enrolments", "kill_switches", "observations"]

@@ -79,6 +79,9 @@ class ActivationRun(WorkspaceModel):
     stopped_by = _user()
     stopped_at = models.DateTimeField(null=True)
     stopped_generation = models.PositiveIntegerField(null=True)
+    fenced = models.BooleanField(
+        default=False, db_default=False, help_text="The transaction that stopped held the fence exclusively."
+    )
 
     row_policy = CustomPolicy(
         rules=(
@@ -104,6 +107,7 @@ class ActivationRun(WorkspaceModel):
         "generation",
         "stopped_at",
         "stopped_generation",
+        "fenced",
     )
 
     class Meta:

@@ -20,19 +20,20 @@ from apps.observations.exceptions import (
     ApprovalVoid,
     OneEnrolmentNeeded,
 )
-from apps.observations.fences import fence
+from apps.observations.fences import fence, is_held
 from apps.observations.models import ActivationRun, Enrolment, Evidence
 from apps.observations.models.activation import Part, Result, RunState
 from apps.observations.policy import KIND, Mode, collecting
-from apps.observations.services import evidence
+from apps.observations.services import evidence, unattended
 from apps.observations.services.evidence import run_of
+from apps.observations.services.unattended import ALARM_SOURCE
 from apps.observations.standing import known
 from apps.operations import alarms
 from apps.operations.holds import FourEyes
 
 VALID_FOR = timedelta(hours=24)
 OPERATES, REVIEWS = "operate_collection", "review_retention"
-ALARM_SOURCE, UNVERIFIED = "observations.activation", "shutdown_unverified"
+UNVERIFIED = "shutdown_unverified"
 BEFORE_ENABLING = "AB"
 ON = (RunState.ENABLED, RunState.PILOT_VERIFIED)
 STOPPED = (RunState.STOPPING, RunState.SHUTDOWN_UNVERIFIED, RunState.SHUTDOWN_VERIFIED)
@@ -56,11 +57,11 @@ def open_run(*, workspace_id: UUID, mode: Mode, reason: str) -> ActivationRun:
     return run
 
 
-def examine(*, run_id: UUID, item: str, user_id: int) -> Evidence:
-    """Let the machine look at an item, and keep what it found; opens sessions of its own.
+def examine(*, run_id: UUID, item: str, user_id: int, query: str = probes.HARMLESS) -> Evidence:
+    """Let the machine look at an item, and keep what it found; opens sessions of its own. `query`: what C2 asks.
 
-    A failing C switches off at once. A failing D2 leaves `shutdown_unverified`, an alarm. Raises NotFound, Forbidden,
-    InvalidRequest, ActivationState.
+    A failing C switches off at once, with an alarm. A failing D2 leaves `shutdown_unverified`, an alarm. Raises
+    NotFound, Forbidden, InvalidRequest, ActivationState.
     """
     if item not in probes.PROBES:
         raise InvalidRequest("The machine does not look at this item", pointer="/item")
@@ -69,7 +70,7 @@ def examine(*, run_id: UUID, item: str, user_id: int) -> Evidence:
         _require(run.workspace_id, OPERATES)
         _require_step(run, item)
     observed_at = clock.now()
-    found = probes.look(item, probes.Asked(run, user_id))
+    found = probes.look(item, probes.Asked(run, user_id, query))
     off = item[0] == "C" and not found.passed
     with staff_session(user_id):
         if off:
@@ -88,18 +89,29 @@ def examine(*, run_id: UUID, item: str, user_id: int) -> Evidence:
         )
         if off:
             stop(run_id=run_id, reason=f"{item} failed")
+            alarms.raise_alarm(source=ALARM_SOURCE, reason=unattended.FAILED, workspace=run.workspace_id)
     advance_run(run_id=run_id, user_id=user_id)
     return row
 
 
-def vouch(*, run_id: UUID, item: str, result: str, note: str, user_id: int) -> Evidence:
-    """Attest an item as a human, and take the run on; opens sessions of its own. Raises as `evidence.attest`,
-    Forbidden, ActivationState."""
+def vouch(
+    *,
+    run_id: UUID,
+    item: str,
+    result: str,
+    note: str,
+    user_id: int,
+    subject: evidence.Subject = evidence.NOTHING,
+) -> Evidence:
+    """Attest an item as a human, and take the run on; opens sessions of its own. A C that does not hold switches off
+    at once, whatever grant the person holds. Raises as `evidence.attest`, Forbidden, ActivationState."""
     with staff_session(user_id):
         run = run_of(run_id)
         _require(run.workspace_id, OPERATES, REVIEWS)
-        row = evidence.attest(run_id=run_id, item=item, result=result, note=note)
+        row = evidence.attest(run_id=run_id, item=item, result=result, note=note, subject=subject)
         _require_step(run, item)
+    if item[0] == "C" and row.result != Result.PASS:
+        unattended.stop_unsafe()
     advance_run(run_id=run_id, user_id=user_id)
     return row
 
@@ -117,7 +129,7 @@ def advance_run(*, run_id: UUID, user_id: int) -> ActivationRun:
     if run.state == RunState.SHUTDOWN_UNVERIFIED:
         alarms.raise_alarm(source=ALARM_SOURCE, reason=UNVERIFIED, workspace=run.workspace_id)
     elif run.state in (RunState.SHUTDOWN_VERIFIED, RunState.EMPTIED):
-        alarms.resolve(source=ALARM_SOURCE, reasons=[UNVERIFIED], workspace=run.workspace_id)
+        alarms.resolve(source=ALARM_SOURCE, workspace=run.workspace_id)
     return run
 
 
@@ -211,7 +223,7 @@ def stop(*, run_id: UUID, reason: str) -> ActivationRun:
     if collecting(before.document).mode != "off":
         before = _publish(run, "off", before.hash, reason)
     run.state, run.stopped_by_id, run.stopped_at = RunState.STOPPING, staff.user_id, clock.now()
-    run.stopped_generation = before.version
+    run.stopped_generation, run.fenced = before.version, is_held()
     run.save()
     _audit("stop", run, reason)
     known.forget()

@@ -93,7 +93,13 @@ def post(
 
 
 def attest(
-    *, run_id: UUID, item: str, result: str, note: str, observed_at: datetime | None = None
+    *,
+    run_id: UUID,
+    item: str,
+    result: str,
+    note: str,
+    observed_at: datetime | None = None,
+    subject: Subject = NOTHING,
 ) -> Evidence:
     """What a human vouches for, in its staff session with `operate_collection` or `review_retention`.
 
@@ -123,6 +129,7 @@ def attest(
         method=ATTESTATION,
         observed_at=observed_at or clock.now(),
         note=note,
+        subject=subject,
         actor_id=staff.user_id,
         second_actor_id=second,
     )

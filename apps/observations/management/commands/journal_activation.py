@@ -12,7 +12,7 @@ from apps.accounts.services import workspace_id
 from apps.core.db.sessions import staff_session
 from apps.core.problems import Problem
 from apps.observations.activation.checklist import approval_hash, checklist
-from apps.observations.activation.probes import PROBES
+from apps.observations.activation.probes import HARMLESS, PROBES
 from apps.observations.models import ActivationRun
 from apps.observations.services import activation
 from apps.observations.services.evidence import run_of
@@ -20,7 +20,7 @@ from apps.observations.services.evidence import run_of
 STEPS = {
     "open": "begin a run for a mode",
     "show": "the checklist: what each item lacks, and the version that an approval is given for",
-    "examine": "let the machine look at an item, or at all of them",
+    "examine": "let the machine look at an item, or at all but those of C, of which one failing switches off",
     "vouch": "attest an item as a person",
     "request": "ask another person to approve exactly what there is now",
     "approve": "as another person, hand back the version that show printed",
@@ -43,7 +43,8 @@ class Command(BaseCommand):
             "--as", dest="person", required=True, help="User name; the password is asked for."
         )
         parser.add_argument("--mode", choices=("hash", "platform-text"), help="Of open.")
-        parser.add_argument("--item", help="A1 … D4; of examine (all without it) and vouch.")
+        parser.add_argument("--item", help="A1 … D4; of examine and vouch.")
+        parser.add_argument("--query", default=HARMLESS, help="Of examine: what the pilot asks at C2.")
         parser.add_argument("--failed", action="store_true", help="Of vouch: the item does not hold.")
         parser.add_argument("--note", default="", help="Of vouch: at most 500 characters.")
         parser.add_argument("--seen", default="", help="Of approve.")
@@ -83,10 +84,12 @@ class Command(BaseCommand):
         for item in (
             [options["item"]]
             if options["item"]
-            else sorted(PROBES, key=lambda code: (code[0], int(code[1:])))
+            else sorted(
+                (code for code in PROBES if code[0] != "C"), key=lambda code: (code[0], int(code[1:]))
+            )
         ):
             try:
-                row = activation.examine(run_id=run.pk, item=item, user_id=user)
+                row = activation.examine(run_id=run.pk, item=item, user_id=user, query=options["query"])
                 told.append(f"{item} {row.result}")
             except Problem as problem:
                 if options["item"]:
