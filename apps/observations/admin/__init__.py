@@ -1,5 +1,9 @@
 """Staff pages of the journal."""
 
-from apps.observations.admin import enrolments, kill_switches, observations
+from apps.observations.admin import enrolments, exports, kill_switches, observations
+from apps.observations.admin.words import ALARMS
+from apps.operations.admin.alarms import register_words
 
-__all__ = ["enrolments", "kill_switches", "observations"]
+register_words(ALARMS)
+
+__all__ = ["enrolments", "exports", "kill_switches", "observations"]
