@@ -41,7 +41,7 @@ def _copies(request: HttpRequest) -> list[ui.Record]:
         ui.Record(
             [
                 ui.Mark("bad", "copies"),
-                f"Nobody attested that {_copies_words(found.copies)} of the journal deleted",
+                f"{_copies_words(found.copies)} past the deadline: nobody attested the deletion",
                 names[found.workspace_id],
                 ui.deadline(found.since),
                 ui.ActionButton("Open exports", href, small=True, dialog=False),
@@ -52,7 +52,7 @@ def _copies(request: HttpRequest) -> list[ui.Record]:
 
 
 def _copies_words(copies: int) -> str:
-    return "1 exported copy was" if copies == 1 else f"{ui.count(copies)} exported copies were"
+    return "1 exported copy" if copies == 1 else f"{ui.count(copies)} exported copies"
 
 
 def _reviews(request: HttpRequest) -> list[ui.Record]:
