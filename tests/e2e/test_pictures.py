@@ -21,7 +21,8 @@ from apps.search.demo import load
 from apps.search.demo.schemas import demo_memory
 from apps.traces.models import ActionReceipt, Trace
 from tests.e2e.conftest import Scene
-from tests.support import factories
+from tests.support import factories, journal
+from tests.support.journal_scene import Kept, keep
 from tests.support.learning_scene import Learned, learn
 from tests.support.traces import save
 
@@ -64,6 +65,9 @@ def scene(transactional_db: None, settings: Any, tmp_path: Path, monkeypatch: An
     found.objects["erasure"] = _erased(workspace, ana)
     found.objects["policy"] = _policy(workspace, ana)
     found.objects["learned"] = _learned(workspace, ana, monkeypatch)
+    journal.configure(settings)
+    asked = "how do we rotate the signing keys"
+    found.objects["journal"] = keep(workspace, [maria, bot], ana, query=asked, trace=found.trace)
     return found
 
 
@@ -159,6 +163,20 @@ def _shown(scene: Scene) -> dict[str, str]:
         "holdout": f"/admin/learning/holdout/{learned.holdout}/change/",
         "profile": f"/admin/learning/rankingprofile/{learned.profile}/change/",
         "policy": f"/admin/core/storedpolicy/{scene.objects['policy']}/change/",
+        **_journal(scene.objects["journal"]),
+    }
+
+
+def _journal(kept: Kept) -> dict[str, str]:
+    base = "/admin/observations/"
+    return {
+        "journal-status": f"{base}status/",
+        "observations": f"{base}staffobservation/",
+        "observation": f"{base}staffobservation/{kept.observation}/change/",
+        "enrolments": f"{base}enrolment/",
+        "kill-switch": f"{base}killswitch/throw/",
+        "exports": f"{base}exportrecord/",
+        "retention-review": f"/admin/operations/retentionreview/{kept.review}/change/",
     }
 
 
