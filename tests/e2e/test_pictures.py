@@ -22,7 +22,7 @@ from apps.search.demo.schemas import demo_memory
 from apps.traces.models import ActionReceipt, Trace
 from tests.e2e.conftest import Scene
 from tests.support import factories, journal
-from tests.support.journal_scene import Kept, keep
+from tests.support.journal_scene import Kept, beat, keep
 from tests.support.learning_scene import Learned, learn
 from tests.support.traces import save
 
@@ -188,6 +188,7 @@ def test_pictures(browser: Any, scene: Scene) -> None:
     for variant, options in VARIANTS.items():
         page = browser(scene.everything, **options)
         for name, url in _shown(scene).items():
+            beat()
             page.goto(url)
             page.wait_for_load_state("networkidle")
             picture = FOLDER / f"{name}-{variant}.png"

@@ -1,5 +1,7 @@
 """A journal that has been on for a month: rows of every disposition, copies, a review, processes, runs, samples."""
 
+import hashlib
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +31,7 @@ HOUR = timedelta(hours=1)
 DISPOSITIONS = ("retained", "retained", "disabled", "filtered", "private")
 LIVE, STALE = timedelta(seconds=6), timedelta(minutes=7)
 JOB = "observations.expire"
+STALE_RELEASE = "9f00ab12cd34"
 
 
 @dataclass(frozen=True)
@@ -53,10 +56,10 @@ def keep(
     """The first principal's rows are the newest. `staff` holds every grant; the caller has configured the journal."""
     with psycopg.connect(os.environ["DATABASE_OWNER_URL"], autocommit=True) as owner:
         journal.set_policy(owner, workspace.pk)
-        _began(owner, workspace, timedelta(days=32))
         with staff_session(staff):
             enrolled = [_enrol(principal) for principal in principals]
             _stopped_once(workspace)
+        _began(owner, workspace, timedelta(days=32))
         newest = _rows(owner, principals, query, rows, trace)
         overdue = _copies(owner, principals[0], staff)
     with staff_session(staff):
@@ -116,11 +119,40 @@ def _rows(
     newest = journal.record(owner, principals[0], ago=2 * HOUR, text=query, text_life=life, hits=hits)
     for hit in hits[:2]:
         journal.feedback(owner, principals[0], newest, hit)
-    if trace is not None:
-        owner.execute("ALTER TABLE observations_observation DISABLE TRIGGER USER")
-        owner.execute("UPDATE observations_observation SET trace_id = %s WHERE id = %s", [trace, newest])
-        owner.execute("ALTER TABLE observations_observation ENABLE TRIGGER USER")
+    owner.execute("ALTER TABLE observations_observation DISABLE TRIGGER USER")
+    owner.execute(
+        "UPDATE observations_observation SET purpose = %s, consent_version = %s",
+        [journal.PURPOSE, journal.CONSENT],
+    )
+    owner.execute(
+        "UPDATE observations_observation SET trace_id = %s, snapshot = %s WHERE id = %s",
+        [trace, json.dumps(_snapshot(hits)), newest],
+    )
+    owner.execute("ALTER TABLE observations_observation ENABLE TRIGGER USER")
     return newest
+
+
+def _snapshot(hits: Sequence[UUID]) -> dict[str, Any]:
+    """Each hit with hashes of its own; the fourth was cut on its way."""
+
+    def digest(*words: object) -> str:
+        return hashlib.sha256(repr(words).encode()).hexdigest()
+
+    shown = []
+    for rank, hit in enumerate(hits, 1):
+        whole, cut = digest("text", rank), rank == 4
+        shown.append(
+            {
+                **journal.hit_of(hit, rank),
+                "sourceRef": digest("source", rank // 2),
+                "indexedContentHash": whole,
+                "retrievedContentHash": whole,
+                "returnedContentHash": digest("excerpt", rank) if cut else whole,
+                "excerpted": cut,
+            }
+        )
+    counts = {"availableCount": len(hits), "returnedCount": len(hits), "omittedHits": False}
+    return {"version": 1, **counts, "hits": shown}
 
 
 def _copies(owner: Any, principal: PrincipalIdentity, staff: User) -> UUID:
@@ -174,6 +206,11 @@ def _run(at: datetime, *, failed: bool) -> None:
     )
 
 
+def beat() -> None:
+    """The processes that live report again; a picture may be taken minutes after the scene was made."""
+    Process.objects.exclude(release=STALE_RELEASE).update(seen_at=clock.now() - LIVE)
+
+
 def _processes(workspace: Workspace, now: datetime) -> None:
     known = {str(workspace.pk): {"mode": "platform-text", "generation": 1}}
     told = {
@@ -201,7 +238,7 @@ def _processes(workspace: Workspace, now: datetime) -> None:
     ):
         Process.objects.create(
             kind=kind,
-            release="9f00ab12cd34" if ago is STALE else "",
+            release=STALE_RELEASE if ago is STALE else "",
             host=f"app-{pid}.example.org",
             pid=3120 + pid,
             started_at=now - timedelta(hours=5),

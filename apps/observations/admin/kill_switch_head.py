@@ -49,7 +49,8 @@ def _head(request: HttpRequest) -> KillSwitchHead:
         Release.button(switches, request, KillSwitch(id=stop.id, workspace_id=stop.workspace_id))
         for stop in found
     ]
-    return KillSwitchHead(stopped, [replace(button, small=True) for button in actions if button])
+    # Quiet, since it stands on every page; the dialog that it opens is in the colour of danger.
+    return KillSwitchHead(stopped, [replace(b, small=True, kind="danger-link") for b in actions if b])
 
 
 def _stopped(stop: Stop, names: dict[Any, str], linked: bool) -> Any:

@@ -147,28 +147,44 @@ def text_lock(model_admin: ObservationAdmin, request: HttpRequest, obj: StaffObs
     return format_html('<span id="query">{}</span>', ui.Lock("text closed", url))
 
 
+HASHES = (
+    ("indexed text", "indexedContentHash"),
+    ("retrieved text", "retrievedContentHash"),
+    ("returned text", "returnedContentHash"),
+    ("returned parent", "returnedParentHash"),
+    ("source", "sourceRef"),
+)
+
+
 def hits_of(obj: StaffObservation) -> ui.Records:
-    """Ranks, ids and hashes, as they were returned."""
+    """Ranks, ids and hashes, as they were returned; a row opens to every hash of its hit."""
     rows = [
         ui.Record(
             [
-                ui.short_id(hit["id"], "node id"),
                 str(hit["rank"]),
-                ui.short_id(hit["returnedContentHash"], "hash of the returned text"),
-                ui.short_id(hit["sourceRef"], "hash of the source"),
+                ui.short_id(hit["id"], "node id"),
+                ui.short_hash(hit["returnedContentHash"], "hash of the returned text"),
+                ui.short_hash(hit["sourceRef"], "hash of the source"),
                 "excerpt" if hit["excerpted"] else "whole",
-            ]
+            ],
+            ui.Facts([ui.Fact(name, _whole(hit[key])) for name, key in HASHES]),
         )
         for hit in obj.snapshot["hits"]
     ]
     columns = [
-        ui.Column("node", "main"),
         ui.Column("rank", "num"),
+        ui.Column("node", "main"),
         ui.Column("text"),
         ui.Column("source", later=True),
-        ui.Column("returned", later=True),
+        ui.Column("returned"),
     ]
-    return ui.Records("Hits", columns, rows, empty=ui.EmptyState("No hits.", level=3))
+    return ui.Records("Hits", columns, rows, header=1, empty=ui.EmptyState("No hits.", level=3))
+
+
+def _whole(digest: str | None) -> SafeString:
+    if digest is None:
+        return ui.nothing("none")
+    return format_html('<code class="gv-wrap">{}</code>', digest)
 
 
 def feedback_of(obj: StaffObservation) -> ui.Records:

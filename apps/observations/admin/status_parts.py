@@ -9,6 +9,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
 from apps.core import clock, ui
 from apps.core.access import current_workspace, workspace_choices, workspaces_with
@@ -60,21 +61,22 @@ def workspaces(request: HttpRequest) -> ui.Records:
             )
         )
     columns = [
-        ui.Column("workspace", "main"),
+        ui.Column("workspace"),
         ui.Column("mode"),
-        ui.Column("generation", later=True),
-        ui.Column("kill switch", later=True),
+        ui.Column("generation"),
+        ui.Column("kill switch"),
         ui.Column("last record until"),
         ui.Column("last text until"),
     ]
-    return ui.Records("Until when anything is left", columns, rows)
+    return ui.Records("Until when anything is left", columns, rows, wide=True)
 
 
-def _mode(document: dict[str, Any]) -> str:
+def _mode(document: dict[str, Any]) -> SafeString:
     """The weaker of this deployment's ceiling and the workspace's own."""
     own = collecting(document).mode
     ruling = weaker(mode_of(settings.OBSERVATION_MODE_CEILING), own)
-    return ruling if ruling == own else f"{ruling} (the ceiling; its policy says {own})"
+    shown = format_html('<span class="ob-nowrap">{}</span>', ruling)
+    return shown if ruling == own else format_html("{} (the ceiling; its policy says {})", shown, own)
 
 
 def _generation(policy: Any, workspace_id: UUID) -> Any:
@@ -94,7 +96,7 @@ def expiry_runs(request: HttpRequest) -> Any:
     return format_html('{}<p class="gv-after"><a href="{}">All runs of {}</a></p>', strip, href, JOB)
 
 
-def backlog() -> ui.Trend:
+def backlog() -> SafeString:
     """Overdue rows by hour as they were sampled. An hour without a sample is a gap, never 0."""
     since, most = staff.backlog(HOURS)
     hours = [since + timedelta(hours=at) for at in range(HOURS)]
@@ -103,7 +105,7 @@ def backlog() -> ui.Trend:
         ui.Series(shown, [most.get((name, hour)) for hour in hours], "line", tone)
         for (name, shown), tone in zip(names.items(), ("bad", "0"), strict=True)
     ]
-    return ui.Trend(
+    drawn = ui.Trend(
         f"Overdue rows, {HOURS} hours",
         [f"{hour:%m-%d %H:%M}" for hour in hours],
         series,
@@ -111,6 +113,11 @@ def backlog() -> ui.Trend:
         empty="Not measured: no sample was taken in this time. They come every 5 minutes.",
         zeros=True,
     )
+    return carded(drawn)
+
+
+def carded(content: ui.Part) -> SafeString:
+    return format_html('<div class="gv-card">{}</div>', content)
 
 
 def processes(request: HttpRequest) -> Any:
@@ -122,9 +129,9 @@ def processes(request: HttpRequest) -> Any:
     stale = [process for process in found if not _live(process)]
     live = sorted((p for p in found if _live(p)), key=lambda p: (p.kind, p.started_at))
     columns = [
-        ui.Column("process", "main"),
-        ui.Column("release"),
-        ui.Column("mode and generation, as it knows them"),
+        ui.Column("process"),
+        ui.Column("release", later=True),
+        ui.Column("mode and generation, as it knows them", "main"),
         ui.Column("writes", later=True),
         ui.Column("seen"),
     ]
@@ -152,7 +159,7 @@ def _process(process: Process, names: dict[str, str]) -> ui.Record:
         ]
     )
     cells = [
-        f"{process.kind} {process.pid}",
+        format_html('<span class="ob-nowrap">{} {}</span>', process.kind, process.pid),
         _release(process.release),
         _knows(told, names),
         _circuit(told),
@@ -223,10 +230,10 @@ def _counted(counts: Counter[str], good: str, bad: str) -> list[ui.Record]:
     ]
 
 
-def deployment() -> ui.Facts:
+def deployment() -> SafeString:
     """What this process was started with, and whether the journal is this database's."""
     days = settings.OBSERVATION_TEXT_DAYS
-    return ui.Facts(
+    facts = ui.Facts(
         [
             ui.Fact("ceiling", mode_of(settings.OBSERVATION_MODE_CEILING)),
             ui.Fact("restore gate", GATE[True] if is_open() else ui.Mark("bad", GATE[False])),
@@ -236,3 +243,4 @@ def deployment() -> ui.Facts:
             ui.Fact("release", settings.RELEASE or ui.nothing("unknown")),
         ]
     )
+    return carded(facts)
