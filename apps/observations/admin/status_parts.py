@@ -52,21 +52,21 @@ def workspaces(request: HttpRequest) -> ui.Records:
             ui.Record(
                 [
                     workspace.name,
+                    ui.deadline(last.record if last else None, absent="no record is left"),
+                    ui.deadline(last.text if last else None, absent="no text is left"),
                     _mode(policy.document) if policy else ui.nothing("not measured"),
                     _generation(policy, workspace.pk),
                     ui.Mark("warn", "stopped") if off else "not stopped",
-                    ui.deadline(last.record if last else None, absent="no record is left"),
-                    ui.deadline(last.text if last else None, absent="no text is left"),
                 ]
             )
         )
     columns = [
         ui.Column("workspace"),
+        ui.Column("last record until"),
+        ui.Column("last text until"),
         ui.Column("mode"),
         ui.Column("generation"),
         ui.Column("kill switch"),
-        ui.Column("last record until"),
-        ui.Column("last text until"),
     ]
     return ui.Records("Until when anything is left", columns, rows, wide=True)
 
@@ -162,8 +162,8 @@ def _process(process: Process, names: dict[str, str]) -> ui.Record:
         format_html('<span class="ob-nowrap">{} {}</span>', process.kind, process.pid),
         _release(process.release),
         _knows(told, names),
-        _circuit(told),
-        mark,
+        format_html('<span class="ob-seen">{}</span>', _circuit(told)),
+        format_html('<span class="ob-seen">{}</span>', mark),
     ]
     return ui.Record(cells, more, "" if _live(process) else "bad", f"p-{process.pk}")
 
