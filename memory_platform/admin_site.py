@@ -35,9 +35,11 @@ class MemoryAdminSite(UnfoldAdminSite):
 
     def get_urls(self) -> list[URLPattern]:
         from apps.learning.desk.views import urls as labelling_desk
+        from apps.observations.admin.status import urls as journal_status
 
         own = [path("workspace/", self.admin_view(self.choose), name="workspace")]
-        return [*own, *labelling_desk(self.admin_view), *super().get_urls()]
+        pages = [*labelling_desk(self.admin_view), *journal_status(self.admin_view)]
+        return [*own, *pages, *super().get_urls()]
 
     def has_permission(self, request: HttpRequest) -> bool:
         return may_enter(request)
@@ -114,9 +116,16 @@ GROUPS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             _entry("Profiles", "tune", "learning_rankingprofile_changelist", "p"),
             _entry("Evaluations", "monitoring", "learning_evaluation_changelist", "e"),
             _entry("Labelling desk", "fact_check", "learning_labelling_desk"),
+        ),
+    ),
+    (
+        "Journal",
+        (
+            _entry("Journal status", "health_and_safety", "observations_status"),
             _entry("Observations", "visibility", "observations_staffobservation_changelist", "o"),
             _entry("Enrolments", "how_to_reg", "observations_enrolment_changelist"),
             _entry("Journal activation", "checklist", "observations_activationrun_changelist"),
+            _entry("Exports", "download", "observations_exportrecord_changelist"),
             _entry("Kill switch", "emergency_home", "observations_killswitch_changelist"),
         ),
     ),
@@ -178,6 +187,10 @@ def _may_open(route: str) -> Callable[[HttpRequest], bool]:
         from apps.learning.desk.views import may_sit
 
         return may_sit
+    if route == "observations_status":
+        from apps.observations.admin.status import may_watch
+
+        return may_watch
     if not route.endswith("_changelist"):
         return lambda request: True
 

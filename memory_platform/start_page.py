@@ -4,13 +4,10 @@ One query for each part, none over a large table as a whole. Each part fails alo
 in its place and the rest stands.
 """
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-import structlog
-from django.db import DatabaseError, transaction
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
@@ -18,48 +15,38 @@ from django.utils.html import format_html
 from apps.accounts.models import ApiToken
 from apps.core import clock, ui
 from apps.core.access import current_workspace, workspaces_with
+from apps.core.admin.failing import part
 from apps.learning.admin.words import short
 from apps.learning.selectors.staff import coverage_of, open_proposals
 from apps.operations.admin.alarms import in_words
-from apps.operations.models import Alarm, Job, JobRun, LegalHold
+from apps.operations.models import Alarm, Job, LegalHold
 from apps.operations.rules import WATCHERS
+from memory_platform.journal_needs import journal_needs
+from memory_platform.promises import promises
 from memory_platform.usage import usage
-
-logger = structlog.get_logger(__name__)
 
 SHOWN = 12
 TOKEN_SOON = timedelta(days=7)
 WATCHED_FOR = 180
-RUNS = 16
 
 
 def start_page(request: HttpRequest) -> dict[str, Any]:
     """Context of `admin/index.html`, evaluated inside the session."""
-    needs = _part("needs", lambda: needs_you(request))
+    needs = part("needs", lambda: needs_you(request))
     return {
         "title": "Start",
         "needs": needs,
-        "checked": _part("checked", last_check),
-        "usage": _part("usage", lambda: usage(request)),
-        "promises": _part("promises", promises),
-        "standing": _part("standing", lambda: standing(request)),
+        "checked": part("checked", last_check),
+        "usage": part("usage", lambda: usage(request)),
+        "promises": part("promises", lambda: promises(request)),
+        "standing": part("standing", lambda: standing(request)),
         "first_steps": first_steps(request),
     }
 
 
-def _part(name: str, read: Callable[[], Any]) -> Any:
-    """What `read` gives; a notice in its place where the database refuses. Nothing of the error is shown."""
-    try:
-        with transaction.atomic():
-            return read()
-    except DatabaseError as error:
-        logger.error("start_page_part_failed", part=name, code=type(error).__name__)
-        return ui.Notice("bad", "This part could not be read. The operators find it in the log.")
-
-
 def needs_you(request: HttpRequest) -> ui.Records | None:
     """Open things that wait for a person, the worst first; None when there is none."""
-    rows = [*_alarms(request), *_activations(request), *_tokens(request)]
+    rows = [*_alarms(request), *journal_needs(request), *_activations(request), *_tokens(request)]
     if not rows:
         return None
     columns = [
@@ -162,48 +149,6 @@ def last_check() -> Any:
     if (clock.now() - last).total_seconds() > WATCHED_FOR:
         return ui.Notice("bad", format_html("The last check is old: {}", ui.when(last, relative=True)))
     return format_html("Last check {}", ui.when(last, relative=True))
-
-
-def promises() -> ui.Records | ui.EmptyState:
-    """Jobs that keep what was promised (expiry, verification), with their last runs."""
-    jobs = list(Job.objects.exclude(name="operations.watch").order_by("name")[:8])
-    if not jobs:
-        return ui.EmptyState("No job has run yet.", "They start with the worker and the scheduler.", level=3)
-    strips: dict[str, list[ui.Run]] = {job.name: [] for job in jobs}
-    outcome = {"running": "running", "succeeded": "ok", "failed": "failed", "lost": "failed"}
-    for run in _recent_runs(list(strips)):
-        href = reverse("admin:operations_jobrun_change", args=[run.pk])
-        words = f"{run.outcome} {run.started_at:%Y-%m-%d %H:%M} UTC"
-        strips[run.name].append(ui.Run(outcome[run.outcome], words, href))  # type: ignore[arg-type]
-    rows = [
-        ui.Record(
-            [
-                job.name,
-                ui.RunStrip(f"Last runs of {job.name}", strips[job.name][::-1]),
-                _kept(job),
-            ],
-            tone="bad" if job.consecutive_failures else "",
-        )
-        for job in jobs
-    ]
-    columns = [ui.Column("job"), ui.Column("last runs"), ui.Column("last success", later=True)]
-    return ui.Records("Promises kept", columns, rows)
-
-
-def _recent_runs(names: list[str]) -> list[JobRun]:
-    """The newest runs of each job, newest first, in one query that walks the index by name."""
-    query = (
-        "SELECT run.* FROM unnest(%s::text[]) wanted(name) CROSS JOIN LATERAL ("
-        "SELECT * FROM operations_jobrun WHERE operations_jobrun.name = wanted.name "
-        "ORDER BY started_at DESC LIMIT %s) run"
-    )
-    return list(JobRun.objects.raw(query, [names, RUNS]))
-
-
-def _kept(job: Job) -> Any:
-    if job.consecutive_failures:
-        return ui.Mark("bad", f"failed {job.consecutive_failures} times")
-    return ui.when(job.last_success_at, relative=True)
 
 
 def standing(request: HttpRequest) -> ui.Facts:

@@ -69,3 +69,11 @@ class OneEnrolmentNeeded(StateConflict):
 
 class MachineFirst(StateConflict):
     code, title = "machine_evidence_first", "The probe of this item comes before its attestation"
+
+
+class AlreadyAttested(StateConflict):
+    code, title = "deletion_attested", "The deletion of this copy is attested already"
+
+
+class NothingExported(StateConflict):
+    code, title = "nothing_exported", "This export held nothing, so there is no copy to delete"

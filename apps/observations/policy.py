@@ -4,7 +4,7 @@ The law: what a stored value or a setting does not clearly say keeps less. An un
 than 1..90 are hashes only. Of the deployment's ceiling and the workspace's mode the weaker rules.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal, cast
@@ -97,9 +97,24 @@ class Switched:
 
 def switched(workspace_id: UUID) -> Switched:
     """Read off the versions, in any session that sees the workspace's policies."""
+    return _switched(reversed(generations(workspace_id)))
+
+
+def first_enabled(workspace_ids: Collection[UUID]) -> dict[UUID, datetime]:
+    """When collection began, for those of the workspaces where it ever did; one read."""
+    versions = StoredPolicy.objects.filter(kind=KIND, workspace_id__in=workspace_ids)
+    by_workspace: dict[UUID, list[StoredPolicy]] = {key: [] for key in workspace_ids}
+    for version in versions.order_by("version"):
+        by_workspace[cast(UUID, version.workspace_id)].append(version)
+    began = {key: _switched(found).first_enabled_at for key, found in by_workspace.items()}
+    return {key: at for key, at in began.items() if at is not None}
+
+
+def _switched(versions: Iterable[StoredPolicy]) -> Switched:
+    """Of the versions of one workspace, oldest first."""
     first = enabled = disabled = None
     on = False
-    for version in reversed(generations(workspace_id)):
+    for version in versions:
         now_on = collecting(version.document).mode != "off"
         if now_on and not on:
             first, enabled = first or version.effective_from, version.effective_from

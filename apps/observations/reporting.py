@@ -7,14 +7,17 @@ from typing import Any
 
 from django.conf import settings
 
+from apps.observations.circuit import circuit
+from apps.observations.metrics import ADMISSIONS, WRITES, counted
 from apps.observations.policy import mode_of
 from apps.observations.services.restore import close_if_restored
 from apps.observations.standing import known
 
 
 def heartbeat_report() -> dict[str, Any]:
-    """Ceiling, kill switch, whether the gate is open, and mode and generation of each workspace that this process
-    knows now. A closed gate makes it forget them, so that the next search reads that the journal is closed."""
+    """Ceiling, kill switch, whether the gate is open, mode and generation of each workspace that this process knows
+    now, and what became of its searches. A closed gate makes it forget what it knows, so that the next search reads
+    that the journal is closed."""
     gate_open = close_if_restored()
     if not gate_open:
         known.forget()
@@ -26,6 +29,9 @@ def heartbeat_report() -> dict[str, Any]:
             str(workspace): {"mode": journal.mode, "generation": journal.generation}
             for workspace, journal in known.journals().items()
         },
+        "circuit_closed": circuit.closed,
+        "admissions": counted(ADMISSIONS),
+        "writes": counted(WRITES),
     }
 
 

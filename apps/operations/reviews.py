@@ -8,7 +8,7 @@ its job ends. An app registers a subject, and any app inputs of it:
     reviews.register_inputs("observations", "arrivals", lambda workspace_id: {"distinct_a_week": 12})
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -41,7 +41,8 @@ class ReviewOverdue(StateConflict):
 class Subject:
     """What is reviewed.
 
-    starts: when keeping began, by workspace, for those where it did; outside of sessions.
+    starts: when keeping began, by workspace, for those where it did; outside of sessions. starts_of: the same of
+    the given workspaces, in a staff session that sees them.
     check: raises InvalidRequest for limits that are not shorter than now; shorten: publishes them, in the approver's
     staff session, with the reason; carry_out: moves old rows' deadlines, outside of sessions, and may be repeated.
     """
@@ -52,6 +53,7 @@ class Subject:
     check: Callable[[UUID, Mapping[str, int]], None]
     shorten: Callable[[UUID, Mapping[str, int], str], None]
     carry_out: Callable[[UUID, Mapping[str, int]], None]
+    starts_of: Callable[[Collection[UUID]], Mapping[UUID, datetime]]
 
 
 _subjects: dict[str, Subject] = {}
@@ -90,6 +92,18 @@ def due_at(subject: str, workspace_id: UUID, start: datetime | None) -> datetime
         .first()
     )
     return last or (start + FIRST_AFTER if start else None)
+
+
+def due_by_workspace(subject: str, workspace_ids: Collection[UUID]) -> dict[UUID, datetime]:
+    """When the next review of each workspace is due, for those where something was ever kept; two reads.
+
+    In a staff session that sees the workspaces.
+    """
+    decided = RetentionReview.objects.filter(DECIDED, workspace_id__in=workspace_ids, subject=subject)
+    newest = decided.order_by("workspace_id", "-made_at", "-id").distinct("workspace_id")
+    due = dict(newest.values_list("workspace_id", "next_due_at"))
+    starts = _subjects[subject].starts_of([key for key in workspace_ids if key not in due])
+    return {key: start + FIRST_AFTER for key, start in starts.items()} | due
 
 
 def require_reviewed(subject: str, workspace_id: UUID) -> None:

@@ -36,7 +36,8 @@ from apps.retrieval.schemas import Provenance
 from apps.retrieval.selectors import stored_receipt
 from apps.retrieval.services import import_lines
 from apps.traces.models import ReceiptKind
-from tests.support import factories, memory, prme, receipts
+from tests.support import factories, journal, memory, prme, receipts
+from tests.support.journal_scene import keep
 from tests.support.stack import Stack, running_stack
 from tests.support.traces import climb, graph_row, issue, page, ranked, save, source_of, walk
 
@@ -101,6 +102,7 @@ class Scene:
 @pytest.fixture
 def scene(transactional_db: None, settings: Any) -> Scene:
     settings.ROOT_URLCONF = "tests.e2e.urls"
+    journal.configure(settings)
     return make_scene()
 
 
@@ -112,7 +114,14 @@ def make_scene() -> Scene:
     factories.make_principal(world.workspace, f"oidc:login.example.org/{'r' * 120}#{'s' * 60}")
     _operations(world.workspace, world.superuser, everything, trace)
     _receipts(world.principal)
+    _journal(world, everything, trace)
     return Scene(world.workspace, world.superuser, everything, world.principal, trace, confirmation)
+
+
+def _journal(world: factories.World, staff: User, trace: UUID) -> None:
+    """Rows of every sort, of a principal with a short and one with a long name."""
+    long_name = factories.make_principal(world.workspace, f"oidc:login.example.org/{'j' * 120}#{'s' * 60}")
+    keep(world.workspace, [world.principal, long_name], staff, query=SECRET_QUERY, trace=trace)
 
 
 def _receipts(principal: PrincipalIdentity) -> None:

@@ -8,7 +8,13 @@ from django.urls import reverse
 from apps.core.db.sessions import staff_session
 
 GALLERY = "/admin/gallery/"
-STANDING = ["/admin/", GALLERY, "/admin/password_change/", "/admin/desk/labels/"]
+STANDING = [
+    "/admin/",
+    GALLERY,
+    "/admin/password_change/",
+    "/admin/desk/labels/",
+    "/admin/observations/status/",
+]
 
 
 def lists() -> list[str]:

@@ -23,7 +23,8 @@ from apps.search.demo import load
 from apps.search.demo.schemas import demo_memory
 from apps.traces.models import ActionReceipt, Trace
 from tests.e2e.conftest import Scene
-from tests.support import factories, prme
+from tests.support import factories, journal, prme
+from tests.support.journal_scene import Kept, beat, keep
 from tests.support.learning_scene import Learned, learn
 from tests.support.traces import save
 
@@ -67,6 +68,9 @@ def scene(transactional_db: None, settings: Any, tmp_path: Path, monkeypatch: An
     found.objects["policy"] = _policy(workspace, ana)
     found.objects["learned"] = _learned(workspace, ana, monkeypatch)
     found.objects["imported"] = _imported(workspace)
+    journal.configure(settings)
+    asked = "how do we rotate the signing keys"
+    found.objects["journal"] = keep(workspace, [maria, bot], ana, query=asked, trace=found.trace)
     return found
 
 
@@ -176,6 +180,20 @@ def _shown(scene: Scene) -> dict[str, str]:
         "profile": f"/admin/learning/rankingprofile/{learned.profile}/change/",
         "imported": f"/admin/retrieval/prmereceipt/{scene.objects['imported']}/change/",
         "policy": f"/admin/core/storedpolicy/{scene.objects['policy']}/change/",
+        **_journal(scene.objects["journal"]),
+    }
+
+
+def _journal(kept: Kept) -> dict[str, str]:
+    base = "/admin/observations/"
+    return {
+        "journal-status": f"{base}status/",
+        "observations": f"{base}staffobservation/",
+        "observation": f"{base}staffobservation/{kept.observation}/change/",
+        "enrolments": f"{base}enrolment/",
+        "kill-switch": f"{base}killswitch/throw/",
+        "exports": f"{base}exportrecord/",
+        "retention-review": f"/admin/operations/retentionreview/{kept.review}/change/",
     }
 
 
@@ -211,6 +229,7 @@ def test_pictures(browser: Any, scene: Scene) -> None:
     for variant, options in VARIANTS.items():
         page = browser(scene.everything, **options)
         for name, url in _shown(scene).items():
+            beat()
             page.goto(url)
             _take(page, f"{name}-{variant}.png")
         for name, reach in REACHED.items():

@@ -6,6 +6,8 @@ from django.db import DatabaseError
 from apps.core import policies
 from apps.core.db.sessions import principal_session, staff_session
 from apps.core.problems import Forbidden, InvalidRequest, NotFound
+from apps.observations.admission import Served, admit
+from apps.observations.circuit import FAILURES, circuit
 from apps.observations.exceptions import AlreadyEnrolled, KillSwitchThrown
 from apps.observations.models import Enrolment, KillSwitch
 from apps.observations.policy import KIND, switched
@@ -89,10 +91,17 @@ def test_versions_take_effect_at_once_and_out_of_bounds_are_refused(on: World, o
 
 
 def test_heartbeats_say_what_the_process_knows(on: World, settings) -> None:
-    ceiling = {"ceiling": "platform-text", "killed": False, "gate_open": True}
-    assert heartbeat_report() == {**ceiling, "workspaces": {}}
+    known_now = {"ceiling": "platform-text", "killed": False, "gate_open": True, "circuit_closed": True}
+    before = heartbeat_report()
+    assert {**known_now, "workspaces": {}}.items() <= before.items()
     known.standing(on.principal)
+    assert admit(Served(on.principal, verified=False, traced=True, shared_only=True)) is None
+    for _ in range(FAILURES):
+        circuit.failed()
     report = heartbeat_report()
+    assert report["admissions"]["not_verified"] == before["admissions"].get("not_verified", 0) + 1
+    assert report["writes"] == before["writes"]
+    assert not report["circuit_closed"]
     assert report["workspaces"] == {str(on.workspace.pk): {"mode": "platform-text", "generation": 1}}
     settings.OBSERVATION_MODE_CEILING = "nonsense"
     assert heartbeat_report()["ceiling"] == "off"

@@ -1,16 +1,19 @@
 """Staff pages of the journal: no text and no fingerprint but by a reason; who takes part; the kill switch."""
 
 import re
+from datetime import UTC, datetime, timedelta
 from html import unescape
 from typing import Any
 
 import pytest
 from django.test import Client
 
-from apps.core.db.sessions import staff_session
+from apps.core.db.sessions import principal_session, staff_session
 from apps.core.models import AuditEntry
-from apps.observations.models import Enrolment, KillSwitch
-from tests.support import journal
+from apps.observations.models import Enrolment, ExportRecord, KillSwitch
+from apps.observations.models.exports import Location
+from apps.observations.services import exports
+from tests.support import journal, traces
 from tests.support.factories import World, make_principal, make_staff, make_superuser, make_world
 from tests.support.journal import feedback, record
 
@@ -60,6 +63,91 @@ def test_list_and_page_show_deadlines_hits_and_feedback_but_no_text(on: World, o
     assert viewer.get(f"{LIST}{observed}/reveal/").status_code == 404
     for path in ("add/", f"{observed}/delete/"):
         assert viewer.get(f"{LIST}{path}").status_code in (302, 403, 404)
+
+
+def test_deadlines_count_down_and_the_trace_is_a_link(
+    on: World, observed: Any, owner_connection: Any
+) -> None:
+    with principal_session(on.principal):
+        trace = traces.save([traces.ranked(traces.issue(1))]).id
+    owner_connection.execute("ALTER TABLE observations_observation DISABLE TRIGGER USER")
+    owner_connection.execute("UPDATE observations_observation SET trace_id = %s", [trace])
+    owner_connection.execute("ALTER TABLE observations_observation ENABLE TRIGGER USER")
+    viewer = client(on, "view_traces")
+    listed, page = viewer.get(LIST), viewer.get(f"{LIST}{observed}/change/")
+    assert re.search(r"UTC in 89 d 22 h", words(listed))
+    assert len(re.findall(r"UTC in 89 d 22 h", words(page))) == 2
+    assert f"/admin/traces/trace/{trace}/change/" in page.content.decode()
+
+
+def test_lists_are_narrowed_by_corpus_text_and_day(on: World, observed: Any, owner_connection: Any) -> None:
+    day = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=3)
+    first = record(owner_connection, on.principal, observed_at=day)
+    private = record(
+        owner_connection,
+        on.principal,
+        observed_at=day + timedelta(days=1, microseconds=-1),
+        corpus="private",
+        disposition="private",
+    )
+    record(owner_connection, on.principal, observed_at=day + timedelta(days=1))
+    viewer = client(on, "view_traces")
+
+    def found(query: str) -> set[str]:
+        html = viewer.get(f"{LIST}?{query}").content.decode()
+        return set(re.findall(r"staffobservation/([0-9a-f-]{36})/change", html))
+
+    assert found(f"day={day:%Y-%m-%d}") == {str(first), str(private)}
+    assert found(f"day={day:%Y-%m-%d}&corpus=private") == {str(private)}
+    assert found("text=retained") == {str(observed)}
+    assert len(found("")) == 4
+    for nonsense in ("2026-13-01", "yesterday", "9999-12-31", "0001-01-01"):
+        assert found(f"day={nonsense}") == set(), nonsense
+    assert "Without day: yesterday" in words(viewer.get(f"{LIST}?day=yesterday"))
+
+
+@pytest.mark.parametrize("path", ["staffobservation", "enrolment", "exportrecord"])
+def test_the_kill_switch_stands_in_the_head_of_lists_and_pages(
+    on: World, observed: Any, path: str, owner_connection: Any
+) -> None:
+    with principal_session(on.principal):
+        exports.export(location=Location.API)
+        exported = ExportRecord.objects.get().pk
+    with staff_session(make_staff(on.workspace, "audit")):
+        enrolment = Enrolment.objects.get().pk
+    key = {"staffobservation": observed, "enrolment": enrolment, "exportrecord": exported}[path]
+    urls = [f"{BASE}{path}/", f"{BASE}{path}/{key}/change/"]
+    operator = client(on, "operate_collection", "view_traces")
+    onlooker = client(on, "view_traces", "audit")
+    for url in urls:
+        assert "Kill switch: off Stop collection…" in words(operator.get(url))
+        assert "Kill switch: off" in words(onlooker.get(url))
+        assert "Stop collection…" not in words(onlooker.get(url))
+    act(operator, f"{BASE}killswitch/throw/", workspace=str(on.workspace.pk))
+    for url in urls:
+        text = words(operator.get(url))
+        assert f"collection is stopped {on.workspace.name}, since" in text
+        assert "Release…" in text
+        assert "Stop collection…" not in text
+        assert "collection is stopped" in words(onlooker.get(url))
+        assert "Release…" not in words(onlooker.get(url))
+
+
+def test_who_sees_observations_alone_sees_that_collection_is_stopped_not_why(
+    on: World, observed: Any
+) -> None:
+    act(client(on, "operate_collection"), f"{BASE}killswitch/throw/", workspace=str(on.workspace.pk))
+    viewer = client(on, "view_traces")
+    assert "collection is stopped" in words(viewer.get(LIST))
+    assert "support case 41" not in words(viewer.get(LIST))
+    assert "/killswitch/" not in viewer.get(LIST).content.decode()
+    stranger = client(make_world(), "view_traces")
+    assert "collection is stopped" not in words(stranger.get(LIST))
+
+
+def test_the_setting_that_stops_the_installation_is_said(on: World, settings: Any) -> None:
+    settings.OBSERVATION_KILL_SWITCH = True
+    assert "by the setting OBSERVATION_KILL_SWITCH" in words(client(on, "view_traces").get(LIST))
 
 
 def test_rows_of_another_workspace_are_not_there(on: World, observed: Any) -> None:

@@ -4,13 +4,14 @@ from apps.core.access import choose_workspace, current_workspace, holds, workspa
 
 from .base import ModelAdmin
 from .changelist import KeysetChangeList
-from .filters import ChoiceFilter, TextFilter, WindowFilter, WorkspaceFilter, choice_filter
+from .filters import ChoiceFilter, DayFilter, TextFilter, WindowFilter, WorkspaceFilter, choice_filter
 from .governed import BulkAction, Done, GovernedAction, Preview, ReasonForm
 from .trail import audit_trail
 
 __all__ = [
     "BulkAction",
     "ChoiceFilter",
+    "DayFilter",
     "Done",
     "GovernedAction",
     "KeysetChangeList",

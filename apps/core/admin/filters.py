@@ -1,7 +1,7 @@
 """Filters as plain fields of one form: they work without a script, and say what is set."""
 
 from collections.abc import Callable, Iterable
-from datetime import timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, ClassVar
 
 from django.contrib.admin import SimpleListFilter
@@ -152,3 +152,17 @@ class TextFilter(ChoiceFilter):
     def chip(self) -> str:
         value = (self.value() or "").strip()
         return f"{self.title}: {value}" if value else ""
+
+
+class DayFilter(TextFilter):
+    """One day (UTC) of an indexed time, as `2026-11-30`."""
+
+    title = "day"
+    parameter_name = "day"
+    template = "core/filters/day.html"
+
+    def narrow(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        day = datetime.combine(date.fromisoformat(value), time(), UTC)
+        if day.date() == date.max:
+            return rows.none()
+        return rows.filter(**{f"{self.field}__gte": day, f"{self.field}__lt": day + timedelta(days=1)})

@@ -176,7 +176,7 @@ class Series:
 class Trend(Part):
     """Bars or lines over at most 90 points, value axis from 0, the last value written, all values as a table.
 
-    `percent`: values are shares in 0..1.
+    `percent`: values are shares in 0..1. `zeros`: a series that is 0 all the time is drawn, since that is the news.
     """
 
     title: str
@@ -186,6 +186,7 @@ class Trend(Part):
     percent: bool = False
     empty: str = "Nothing was counted in this time."
     open_table: bool = field(default=False)
+    zeros: bool = False
     template_name: ClassVar[str] = "core/parts/trend.html"
 
     def write(self, value: float | None) -> str:
@@ -206,7 +207,8 @@ class Trend(Part):
 
     @property
     def any(self) -> bool:
-        return any(value for s in self.series for value in s.values)
+        values = [value for s in self.series for value in s.values]
+        return any(value is not None for value in values) if self.zeros else any(values)
 
     @property
     def last_label(self) -> str:

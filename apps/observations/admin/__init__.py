@@ -1,5 +1,9 @@
 """Staff pages of the journal."""
 
-from apps.observations.admin import activation, enrolments, kill_switches, observations
+from apps.observations.admin import activation, enrolments, exports, kill_switches, observations
+from apps.observations.admin.words import ALARMS
+from apps.operations.admin.alarms import register_words
 
-__all__ = ["activation", "enrolments", "kill_switches", "observations"]
+register_words(ALARMS)
+
+__all__ = ["activation", "enrolments", "exports", "kill_switches", "observations"]

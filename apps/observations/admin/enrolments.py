@@ -10,7 +10,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.core import ui
-from apps.core.admin import Done, GovernedAction, ModelAdmin, Preview, ReasonForm, choice_filter
+from apps.core.admin import Done, GovernedAction, Preview, ReasonForm, choice_filter
+from apps.observations.admin.kill_switch_head import WithKillSwitch
 from apps.observations.models import Enrolment
 from apps.observations.services import enrolments
 
@@ -82,14 +83,13 @@ class Withdraw(GovernedAction):
 
 
 @admin.register(Enrolment)
-class EnrolmentAdmin(ModelAdmin):
+class EnrolmentAdmin(WithKillSwitch):
     list_name = "enrolments"
     list_display = ("whose", "state", "purpose", "consent_version", "enrolled")
     list_select_related = ("workspace", "enrolled_by")
     list_filter = (STATE,)
     keyset = ("-enrolled_at", "-id")
     view_grants = ("operate_collection", "review_retention", "audit")
-    page_template = "core/page.html"
     governed = (Enrol, Withdraw)
 
     @admin.display(description="principal")

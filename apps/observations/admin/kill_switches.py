@@ -16,6 +16,7 @@ from apps.core.admin import (
     ModelAdmin,
     Preview,
     ReasonForm,
+    current_workspace,
     workspace_choices,
     workspaces_with,
 )
@@ -45,8 +46,13 @@ class Throw(OfKillSwitch):
         choices = [(str(w.pk), w.name) for w in workspace_choices(request) if w.pk in allowed]
         if getattr(request.user, "is_superuser", False):
             choices.append(("", "the whole installation"))
+        here = current_workspace(request)
         form.fields["workspace"] = forms.ChoiceField(
-            choices=choices, required=False, label="Of", widget=forms.Select(attrs={"class": "gv-input"})
+            choices=choices,
+            required=False,
+            label="Of",
+            initial=str(here.pk) if here else None,
+            widget=forms.Select(attrs={"class": "gv-input"}),
         )
         form.order_fields(["workspace", "reason"])
         return form

@@ -7,11 +7,13 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.core import clock, ui
-from apps.core.admin import Done, GovernedAction, ModelAdmin, Preview, ReasonForm, choice_filter, holds
+from apps.core.admin import DayFilter, Done, GovernedAction, Preview, ReasonForm, choice_filter, holds
+from apps.observations.admin.kill_switch_head import WithKillSwitch
 from apps.observations.exceptions import JournalClosed
 from apps.observations.models import ObservationFeedback, StaffObservation
 from apps.observations.models.observations import Corpus
@@ -27,6 +29,10 @@ DISPOSITION = choice_filter(
     [(name, name) for name in DISPOSITIONS],
     narrow=lambda rows, value: rows.filter(text_disposition=value),
 )
+
+
+class ObservedDay(DayFilter):
+    field = "observed_at"
 
 
 class RevealText(GovernedAction):
@@ -51,14 +57,13 @@ class RevealText(GovernedAction):
 
 
 @admin.register(StaffObservation)
-class ObservationAdmin(ModelAdmin):
+class ObservationAdmin(WithKillSwitch):
     list_name = "observations"
     list_display = ("asked", "whose", "hits", "corpus", "text", "lives_until")
     list_select_related = ("principal", "workspace")
-    list_filter = (CORPUS, DISPOSITION)
+    list_filter = (CORPUS, DISPOSITION, ObservedDay)
     keyset = ("-observed_at", "-id")
     view_grants = ("view_traces",)
-    page_template = "core/page.html"
     governed = (RevealText,)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -90,7 +95,7 @@ class ObservationAdmin(ModelAdmin):
 
     @admin.display(description="lives until")
     def lives_until(self, obj: StaffObservation) -> SafeString:
-        return ui.when(obj.record_expires_at)
+        return ui.deadline(obj.record_expires_at)
 
     def object_title(self, obj: Any) -> str:
         return f"Observation {str(obj.pk)[-7:]}"
@@ -99,16 +104,16 @@ class ObservationAdmin(ModelAdmin):
         return "Nothing is observed unless the mode is on and somebody takes part."
 
     def page_context(self, request: HttpRequest, obj: StaffObservation) -> dict[str, Any]:
-        text_until = (
-            ui.when(obj.text_expires_at, relative=True) if obj.text_expires_at else ui.nothing("no text")
-        )
-        trace = ui.short_id(obj.trace_id, "trace id") if obj.trace_id else ui.nothing("deleted")
+        trace = ui.nothing("deleted")
+        if obj.trace_id:
+            href = reverse("admin:traces_trace_change", args=[obj.trace_id])
+            trace = ui.short_id(obj.trace_id, "trace id", href=href)
         facts = [
             ui.Fact("observed", ui.when(obj.observed_at)),
             ui.Fact("id", ui.short_id(obj.pk, "observation id", main=True)),
             ui.Fact("principal", ui.person(obj.principal.display_name, obj.principal.subject)),
-            ui.Fact("record lives until", ui.when(obj.record_expires_at, relative=True)),
-            ui.Fact("text lives until", text_until),
+            ui.Fact("record lives until", ui.deadline(obj.record_expires_at)),
+            ui.Fact("text lives until", ui.deadline(obj.text_expires_at, absent="no text")),
             ui.Fact("corpus", obj.corpus),
             ui.Fact("trace", trace),
             ui.Fact("purpose", f"{obj.purpose}, consent {obj.consent_version}"),
@@ -142,28 +147,44 @@ def text_lock(model_admin: ObservationAdmin, request: HttpRequest, obj: StaffObs
     return format_html('<span id="query">{}</span>', ui.Lock("text closed", url))
 
 
+HASHES = (
+    ("indexed text", "indexedContentHash"),
+    ("retrieved text", "retrievedContentHash"),
+    ("returned text", "returnedContentHash"),
+    ("returned parent", "returnedParentHash"),
+    ("source", "sourceRef"),
+)
+
+
 def hits_of(obj: StaffObservation) -> ui.Records:
-    """Ranks, ids and hashes, as they were returned."""
+    """Ranks, ids and hashes, as they were returned; a row opens to every hash of its hit."""
     rows = [
         ui.Record(
             [
-                ui.short_id(hit["id"], "node id"),
                 str(hit["rank"]),
-                ui.short_id(hit["returnedContentHash"], "hash of the returned text"),
-                ui.short_id(hit["sourceRef"], "hash of the source"),
+                ui.short_id(hit["id"], "node id"),
+                ui.short_hash(hit["returnedContentHash"], "hash of the returned text"),
+                ui.short_hash(hit["sourceRef"], "hash of the source"),
                 "excerpt" if hit["excerpted"] else "whole",
-            ]
+            ],
+            ui.Facts([ui.Fact(name, _whole(hit[key])) for name, key in HASHES]),
         )
         for hit in obj.snapshot["hits"]
     ]
     columns = [
-        ui.Column("node", "main"),
         ui.Column("rank", "num"),
+        ui.Column("node", "main"),
         ui.Column("text"),
         ui.Column("source", later=True),
-        ui.Column("returned", later=True),
+        ui.Column("returned"),
     ]
-    return ui.Records("Hits", columns, rows, empty=ui.EmptyState("No hits.", level=3))
+    return ui.Records("Hits", columns, rows, header=1, empty=ui.EmptyState("No hits.", level=3))
+
+
+def _whole(digest: str | None) -> SafeString:
+    if digest is None:
+        return ui.nothing("none")
+    return format_html('<code class="gv-wrap">{}</code>', digest)
 
 
 def feedback_of(obj: StaffObservation) -> ui.Records:

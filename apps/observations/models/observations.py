@@ -110,6 +110,7 @@ class Observation(OwnedModel):
         ]
         indexes = [
             models.Index(fields=["record_expires_at"], name="observations_expiry"),
+            models.Index(fields=["workspace", "record_expires_at"], name="observations_last_record"),
             models.Index(
                 F("principal"), F("observed_at").desc(), F("id").desc(), name="observations_history"
             ),
@@ -171,7 +172,10 @@ class ObservationText(Declared):
                 name="observations_observation_text_retained", condition=Q(text_disposition="retained")
             ),
         ]
-        indexes = [models.Index(fields=["text_expires_at"], name="observations_text_expiry")]
+        indexes = [
+            models.Index(fields=["text_expires_at"], name="observations_text_expiry"),
+            models.Index(fields=["workspace", "text_expires_at"], name="observations_last_text"),
+        ]
 
 
 class ObservationFeedback(OwnedModel):

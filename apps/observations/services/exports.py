@@ -6,15 +6,23 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
-from apps.core import canonical, clock
-from apps.core.db.sessions import current_principal
+from django.db import connection
+from django.db.models.functions import Now
+
+from apps.core import audit, canonical, clock
+from apps.core.db.sessions import current_principal, current_staff
+from apps.core.problems import Forbidden, NotFound
+from apps.core.reasons import check_reason
+from apps.observations.exceptions import AlreadyAttested, NothingExported
 from apps.observations.models import ExportRecord
 from apps.observations.models.exports import Location
 from apps.observations.selectors import exports
 
 MODE = 0o600
 CUSTODIAN = "owner"
+ATTEST_GRANTS = ("operate_collection", "review_retention")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -59,6 +67,47 @@ def write_file(path: Path, body: bytes) -> None:
     except BaseException:
         path.unlink(missing_ok=True)
         raise
+
+
+def attest_deletion(*, export_id: UUID, reason: str) -> ExportRecord:
+    """Say, as a person, that the copy was deleted; once, and for good. In the staff session of a holder of
+    `operate_collection` or `review_retention`.
+
+    `reason` is how one knows. Raises NotFound, Forbidden, NothingExported, AlreadyAttested.
+    """
+    staff = current_staff()
+    check_reason(reason)
+    row = ExportRecord.objects.filter(pk=export_id).first()
+    if row is None:
+        raise NotFound(code="unknown_export")
+    _require_grant(row.workspace_id)
+    if not row.candidates:
+        raise NothingExported
+    # One that another person writes now is waited for and then seen: the first stands.
+    written = ExportRecord.objects.filter(pk=row.pk, attested_at=None).update(
+        attested_at=Now(), attested_by_id=staff.user_id
+    )
+    if not written:
+        raise AlreadyAttested
+    row.refresh_from_db()
+    audit.record(
+        "observations.attest_deletion",
+        row._meta.label_lower,
+        row.pk,
+        workspace=row.workspace_id,
+        reason=reason,
+        details={"candidates": row.candidates},
+    )
+    return row
+
+
+def _require_grant(workspace_id: UUID) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT %s = ANY (accounts_granted_workspaces(%s))", [workspace_id, list(ATTEST_GRANTS)]
+        )
+        if not cursor.fetchone()[0]:
+            raise Forbidden
 
 
 def _record(found: list[dict[str, Any]], body: bytes, location: Location) -> None:

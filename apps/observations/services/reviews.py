@@ -14,8 +14,8 @@ from apps.core import clock, policies
 from apps.core.db.sessions import maintenance_session
 from apps.core.problems import InvalidRequest
 from apps.observations.constants import LEAST_RECORD_HOURS, RECORD_HOURS, TEXT_DAYS
-from apps.observations.models import ExportRecord
-from apps.observations.policy import KIND, collecting, switched
+from apps.observations.policy import KIND, collecting, first_enabled
+from apps.observations.selectors.staff import overdue_copies
 from apps.observations.standing import known
 from apps.operations import reviews
 from apps.operations.models import Alarm, RetentionReview
@@ -32,7 +32,7 @@ class StillLonger(RuntimeError):
 
 def register() -> None:
     """At start-up."""
-    subject = reviews.Subject(SUBJECT, starts, start_of, check, shorten, carry_out)
+    subject = reviews.Subject(SUBJECT, starts, start_of, check, shorten, carry_out, first_enabled)
     reviews.register_subject(subject)
     reviews.register_inputs(SUBJECT, "journal", counts)
     reviews.register_inputs(SUBJECT, "curation", not_curated)
@@ -49,7 +49,7 @@ def starts() -> dict[UUID, datetime]:
 
 
 def start_of(workspace_id: UUID) -> datetime | None:
-    return switched(workspace_id).first_enabled_at
+    return first_enabled([workspace_id]).get(workspace_id)
 
 
 def check(workspace_id: UUID, limits: Mapping[str, int]) -> None:
@@ -125,11 +125,9 @@ def corpus_changes(workspace_id: UUID) -> dict[str, Any]:
 
 def deletions(workspace_id: UUID) -> dict[str, Any]:
     """What should be gone: copies past their deadline whose deletion nobody has attested, open erasures."""
-    overdue = ExportRecord.objects.filter(
-        workspace_id=workspace_id, latest_expires_at__lte=clock.now(), attested_at=None
-    )
     *_, erasures = _counted(workspace_id)
-    return {"overdue_copies": overdue.count(), "incomplete_erasures": erasures}
+    overdue = overdue_copies().filter(workspace_id=workspace_id).count()
+    return {"overdue_copies": overdue, "incomplete_erasures": erasures}
 
 
 def alarms_of_the_period(workspace_id: UUID) -> dict[str, Any]:

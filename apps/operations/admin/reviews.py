@@ -184,7 +184,9 @@ def limits_of(obj: RetentionReview) -> ui.Records:
 def inputs_of(obj: RetentionReview) -> ui.Records:
     """What the decision was made on; a number that nobody could measure says so."""
     rows = [
-        ui.Record([f"{group}: {name}", "not measured" if value is None else ui.count(value)])
+        ui.Record(
+            [f"{group}: {name.replace('_', ' ')}", "not measured" if value is None else ui.count(value)]
+        )
         for group, values in sorted(obj.inputs.items())
         for name, value in values.items()
     ]
