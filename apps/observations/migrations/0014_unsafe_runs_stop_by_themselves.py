@@ -83,7 +83,7 @@ LEFT = f"""
 
 
 class Migration(migrations.Migration):
-    dependencies = [("observations", "0011_row_policies_of_activation")]
+    dependencies = [("observations", "0013_reads_of_staff_pages_and_fixed_attestations")]
 
     operations = [
         migrations.AddField(

@@ -54,7 +54,7 @@ def export_fixed(body: str, previous: str | None = None) -> DefineFunction:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("observations", "0011_row_policies_of_activation")]
+    dependencies = [("observations", "0012_holds_keep_records_and_changes_of_the_corpus")]
 
     operations = [
         migrations.AddIndex(
