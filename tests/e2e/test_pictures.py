@@ -67,7 +67,7 @@ def scene(transactional_db: None, settings: Any, tmp_path: Path, monkeypatch: An
     found.objects["learned"] = _learned(workspace, ana, monkeypatch)
     journal.configure(settings)
     asked = "how do we rotate the signing keys"
-    found.objects["journal"] = keep(workspace, [maria, bot], ana, query=asked, trace=found.trace)
+    found.objects["journal"] = keep(workspace, [maria, bot], ana, query=asked, trace=found.trace, rows=14)
     return found
 
 
