@@ -70,7 +70,7 @@ def scene(transactional_db: None, settings: Any, tmp_path: Path, monkeypatch: An
     found.objects["imported"] = _imported(workspace)
     journal.configure(settings)
     asked = "how do we rotate the signing keys"
-    found.objects["journal"] = keep(workspace, [maria, bot], ana, query=asked, trace=found.trace)
+    found.objects["journal"] = keep(workspace, [maria, bot], ana, query=asked, trace=found.trace, rows=14)
     return found
 
 
