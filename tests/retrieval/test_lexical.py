@@ -1,7 +1,6 @@
 """The lexical channel: exact BM25 over what the caller may see."""
 
 import math
-import re
 
 import pytest
 from django.db import connection
@@ -316,21 +315,6 @@ def explain(query):
     sql, values = lexical.statement(lexicon.plan(cursor, groups, allowed, known), allowed, 100)
     cursor.execute("EXPLAIN " + sql, values)
     return "\n".join(line for (line,) in cursor.fetchall())
-
-
-def test_terms_are_looked_up_by_their_key_by_a_plan_that_knows_none_of_them(world) -> None:
-    """As a prepared statement is planned: the lexicon of an owner is never read as a whole."""
-    store(world.principal, *simple(*(" ".join(f"word{n}x{m}" for m in range(30)) for n in range(40))))
-    generic = re.sub(r"%\((\w+)\)s", lambda found: f"${ORDER.index(found[1]) + 1}", lexicon._TERMS)
-    with principal_session(world.principal):
-        cursor = run.session_cursor().execute("EXPLAIN (GENERIC_PLAN) " + generic)
-        plan = "\n".join(line for (line,) in cursor.fetchall())
-    (condition,) = re.findall(r"Scan using graph_term_pkey on graph_term.*\n\s+Index Cond: (.*)", plan)
-    assert re.search(r"term\)?(::text)? = ", condition), plan
-    assert "Filter" not in plan.split(condition)[1], plan
-
-
-ORDER = ("owners", "kinds", "terms")
 
 
 def test_nothing_of_a_query_is_parsed_as_sql_or_a_query_language(world) -> None:
