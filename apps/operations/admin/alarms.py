@@ -41,6 +41,8 @@ WORDS: dict[str, str] = {
     "ledger_drift": "strength differs from its credits",
     "hold_check_failed": "holds cannot be read, so nothing is deleted",
     "backlog": "more is due than gets deleted",
+    "no_destination": "are missing: nobody is told of an alarm",
+    "unconfirmed": "have not been confirmed by a person in 180 days",
 }
 
 
