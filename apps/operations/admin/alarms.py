@@ -42,7 +42,7 @@ WORDS: dict[str, str] = {
     "hold_check_failed": "holds cannot be read, so nothing is deleted",
     "backlog": "more is due than gets deleted",
     "no_destination": "are missing: nobody is told of an alarm",
-    "unconfirmed": "have not been confirmed by a person in 180 days",
+    "no_confirmed_destination": "have not been confirmed by a person in 180 days",
 }
 
 
