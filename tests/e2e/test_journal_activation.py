@@ -180,8 +180,8 @@ def test_from_off_to_a_pilot_and_back(
     assert "You asked for it; another person approves." in ana.page(f"{page}change/")
     assert "Approved." in ben.act(f"{page}approve/")
     assert "0 take part" in ana.page(f"{page}change/")
-    principals = ana.html("/admin/accounts/principal/?q=pilot")
-    (principal,) = set(re.findall(r"/admin/accounts/principal/([0-9a-f-]{36})/change/", principals))
+    with stack.client_of(pilot) as http:
+        principal = http.get("/v1/me").json()["principal_id"]
     terms = {"purpose": "retrieval-quality", "consent_version": "2026-01"}
     ana.act("/admin/observations/enrolment/enrol/", principal=principal, **terms)
     assert "Enabled" in ana.act(f"{page}enable/")
