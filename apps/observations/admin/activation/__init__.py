@@ -19,6 +19,7 @@ from apps.observations.admin.activation.looking import ALL, Look, Vouch, looked_
 from apps.observations.admin.activation.outside import OutsideAction
 from apps.observations.admin.activation.switching import SWITCHES, OpenRun, label_of, run_buttons
 from apps.observations.admin.activation.words import ALARM_WORDS, GROUPS, STATE_TONES, STATES, name_of
+from apps.observations.admin.kill_switch_head import WithKillSwitch
 from apps.observations.models import ActivationRun
 from apps.observations.models.activation import RunState
 from apps.observations.selectors.activation import OFF, ON, RunStanding, standing_of_run
@@ -41,7 +42,7 @@ STATE = choice_filter(
 
 
 @admin.register(ActivationRun)
-class ActivationRunAdmin(ModelAdmin):
+class ActivationRunAdmin(WithKillSwitch):
     list_name = "activation"
     list_display = ("whose", "state_shown", "mode", "opened", "until")
     list_select_related = (
