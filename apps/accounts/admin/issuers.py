@@ -1,6 +1,5 @@
 """Trusted issuers: whose JWTs a workspace accepts. Settings-like, managed by superusers."""
 
-from types import SimpleNamespace
 from typing import Any
 
 from django import forms
@@ -182,5 +181,5 @@ class TrustedIssuerAdmin(ModelAdmin):
             ui.Fact("state", "active" if obj.active else ui.Mark("plain", "switched off")),
         ]
         keys = obj.jwks_url or f"{len(obj.pinned_keys)} pinned keys"
-        section = SimpleNamespace(title="Keys", anchor="keys", content=keys)
+        section = ui.Section(title="Keys", anchor="keys", content=keys)
         return {"facts": ui.Facts(facts, first=True), "sections": [section]}

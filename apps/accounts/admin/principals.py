@@ -1,7 +1,6 @@
 """Principals: who is this, what do we hold of it, what may it do?"""
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 from django import forms
@@ -181,8 +180,8 @@ class PrincipalAdmin(ModelAdmin):
         ]
         for more in _more_facts:
             facts += more(obj)
-        tokens = SimpleNamespace(title="Tokens", anchor="tokens", content=token_rows(request, obj))
-        held = SimpleNamespace(title="What is held", anchor="held", content=held_lists(obj))
+        tokens = ui.Section(title="Tokens", anchor="tokens", content=token_rows(request, obj))
+        held = ui.Section(title="What is held", anchor="held", content=held_lists(obj))
         return {"facts": ui.Facts(facts, first=True), "sections": [tokens, held]}
 
 

@@ -1,6 +1,5 @@
 """Staff users: who is signed on, and what each may do on which workspace."""
 
-from types import SimpleNamespace
 from typing import Any
 
 from django import forms
@@ -150,7 +149,7 @@ class StaffAdmin(ModelAdmin):
             ui.Fact("state", self.state(obj)),
             ui.Fact("last sign-in", ui.when(obj.last_login, relative=True)),
         ]
-        section = SimpleNamespace(title="Grants", anchor="grants", content=grants_of(obj))
+        section = ui.Section(title="Grants", anchor="grants", content=grants_of(obj))
         return {"facts": ui.Facts(facts, first=True), "sections": [section]}
 
 

@@ -1,7 +1,6 @@
 """Tokens: what does it allow, is it still used? The secret is shown once, when it is made."""
 
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 
 from django import forms
@@ -261,5 +260,5 @@ class ApiTokenAdmin(ModelAdmin):
         allows = (
             format_html('<ul class="gv-list">{}</ul>', listed) if sentences else "Nothing: it has no scope."
         )
-        section = SimpleNamespace(title="What it allows", anchor="allows", content=allows)
+        section = ui.Section(title="What it allows", anchor="allows", content=allows)
         return {"facts": ui.Facts(facts, first=True), "sections": [section]}

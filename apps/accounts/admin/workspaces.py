@@ -1,6 +1,5 @@
 """Workspaces: what each is, who holds what on it, and how to make one."""
 
-from types import SimpleNamespace
 from typing import Any
 
 from django import forms
@@ -136,7 +135,7 @@ class WorkspaceAdmin(ModelAdmin):
             ui.Fact("id", ui.short_id(obj.pk, "workspace id", main=True)),
             ui.Fact("made", ui.when(obj.created_at)),
         ]
-        holders = SimpleNamespace(title="Who may do what", anchor="holders", content=holders_of(obj))
+        holders = ui.Section(title="Who may do what", anchor="holders", content=holders_of(obj))
         return {"facts": ui.Facts(facts), "sections": [holders]}
 
 

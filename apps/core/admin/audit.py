@@ -1,6 +1,5 @@
 """The audit trail: who did what, and is the chain whole?"""
 
-from types import SimpleNamespace
 from typing import Any
 
 from django.contrib import admin
@@ -114,13 +113,13 @@ class AuditEntryAdmin(ModelAdmin):
             ]
         )
         sections = [
-            SimpleNamespace(title="Reason", anchor="reason", content=obj.reason or "None was asked for."),
-            SimpleNamespace(title="Hashes", anchor="hashes", content=hashes),
-            SimpleNamespace(title="Details", anchor="details", content=ui.JsonTree(obj.details, "details")),
+            ui.Section(title="Reason", anchor="reason", content=obj.reason or "None was asked for."),
+            ui.Section(title="Hashes", anchor="hashes", content=hashes),
+            ui.Section(title="Details", anchor="details", content=ui.JsonTree(obj.details, "details")),
         ]
         if obj.request_id:
             sections.append(
-                SimpleNamespace(
+                ui.Section(
                     title="Same request", anchor="request", content=same_request(obj), note=obj.request_id
                 )
             )

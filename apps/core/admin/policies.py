@@ -1,7 +1,6 @@
 """Stored policies: what is in effect, what would change?"""
 
 import json
-from types import SimpleNamespace
 from typing import Any
 
 from django import forms
@@ -226,7 +225,7 @@ class StoredPolicyAdmin(ModelAdmin):
             ui.Fact("hash", ui.short_hash(obj.hash, "hash")),
         ]
         sections = [
-            SimpleNamespace(title="Document", anchor="document", content=ui.JsonTree(obj.document, obj.kind))
+            ui.Section(title="Document", anchor="document", content=ui.JsonTree(obj.document, obj.kind))
         ]
         if (before := _before(obj)) is not None:
             rows = [
@@ -236,9 +235,9 @@ class StoredPolicyAdmin(ModelAdmin):
             content: Any = ui.SideBySide(_called(before, obj), f"version {obj.version}", rows)
             title = "What it changed"
             sections.insert(
-                0, SimpleNamespace(title=title, anchor="changed", content=content if rows else "Nothing.")
+                0, ui.Section(title=title, anchor="changed", content=content if rows else "Nothing.")
             )
-        sections.append(SimpleNamespace(title="Versions", anchor="versions", content=self.versions(obj)))
+        sections.append(ui.Section(title="Versions", anchor="versions", content=self.versions(obj)))
         return {"facts": ui.Facts(facts, first=True), "sections": sections}
 
     def versions(self, obj: StoredPolicy) -> ui.Timeline:

@@ -13,6 +13,16 @@ STAGES = ("retrieved", "selected", "validated", "used")
 THINNEST, THICKEST = 1.5, 7.0
 
 
+@dataclass(frozen=True)
+class Section:
+    """A headed section of an object's page; the template of the page draws it. `anchor` is the heading's id."""
+
+    title: str
+    anchor: str
+    content: Any
+    note: Any = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
     term: str

@@ -1,6 +1,5 @@
 """Context ablations: what a context is without an entry, and what that entry was worth to an answer."""
 
-from types import SimpleNamespace
 from typing import Any
 
 from django.contrib import admin
@@ -118,8 +117,8 @@ class AblationAdmin(ModelAdmin):
             "lead": text_lock(self, request, obj),
             "facts": ui.Facts(facts, first=True),
             "sections": [
-                SimpleNamespace(title="Taken out", anchor="removed", content=entries_of(obj)),
-                SimpleNamespace(
+                ui.Section(title="Taken out", anchor="removed", content=entries_of(obj)),
+                ui.Section(
                     title="What it was worth",
                     anchor="worth",
                     content=assessments_of(obj),

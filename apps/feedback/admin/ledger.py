@@ -1,7 +1,6 @@
 """The credit ledger: does strength equal its credits?"""
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -122,9 +121,7 @@ class EdgeStrengthAdmin(ModelAdmin):
             ui.Fact("as of", ui.when(obj.as_of)),
             ui.Fact("id", ui.short_id(obj.pk, "edge id", main=True)),
         ]
-        credits = SimpleNamespace(
-            title="Credits", anchor="credits", content=credits_of(obj), note="newest first"
-        )
+        credits = ui.Section(title="Credits", anchor="credits", content=credits_of(obj), note="newest first")
         return {"facts": ui.Facts(facts, first=True), "sections": [credits]}
 
 

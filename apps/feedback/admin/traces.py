@@ -170,20 +170,16 @@ def trace_page(model_admin: TraceAdmin, request: HttpRequest, trace: Trace) -> d
     strengths = current_strengths(trace.principal_id, trace.workspace_id, edge_keys)
     shown = sources_of(trace, labels=label_marks(trace), strengths=strengths)
     sections = [
-        SimpleNamespace(title="Sources", anchor="sources", content=shown.ranked, note=_sources_note(trace))
+        ui.Section(title="Sources", anchor="sources", content=shown.ranked, note=_sources_note(trace))
     ]
     if shown.graph is not None:
-        sections.append(SimpleNamespace(title="Graph axis", anchor="graph", content=shown.graph))
+        sections.append(ui.Section(title="Graph axis", anchor="graph", content=shown.graph))
     if shown.paths is not None:
         sections.append(
-            SimpleNamespace(
-                title="Paths", anchor="paths", content=shown.paths, note="strength is not relevance"
-            )
+            ui.Section(title="Paths", anchor="paths", content=shown.paths, note="strength is not relevance")
         )
     sections.append(
-        SimpleNamespace(
-            title="What happened", anchor="happened", content=timeline(model_admin, request, trace)
-        )
+        ui.Section(title="What happened", anchor="happened", content=timeline(model_admin, request, trace))
     )
     details = [
         SimpleNamespace(title="Settings", tree=ui.JsonTree(trace.settings, "settings")),

@@ -1,11 +1,11 @@
 """Parts of a page that are loaded after it: a fragment for our script, a page of its own without it."""
 
-from types import SimpleNamespace
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
+from apps.core import ui
 from apps.core.admin import ModelAdmin
 from apps.core.ui import Part
 
@@ -26,7 +26,7 @@ def fragment(
         response: HttpResponse = HttpResponse(str(content))
     else:
         request.current_app = model_admin.admin_site.name
-        section = SimpleNamespace(title=title, anchor="part", content=content)
+        section = ui.Section(title=title, anchor="part", content=content)
         context = {
             **model_admin.admin_site.each_context(request),
             "opts": model_admin.opts,

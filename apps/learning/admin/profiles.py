@@ -188,24 +188,24 @@ class RankingProfileAdmin(ModelAdmin):
         )
         change = self.change_section(request, obj)
         sections = [
-            _section("Evidence", "evidence", evidence, "dashed: the least that the gate asks for"),
-            _section(
+            ui.Section("Evidence", "evidence", evidence, "dashed: the least that the gate asks for"),
+            ui.Section(
                 "Multipliers",
                 "multipliers",
                 format_html('<div class="gv-card">{}</div>', parts.multipliers_of(obj.multipliers)),
                 "1 is the weight of base scoring",
             ),
-            _section("What would change", "change", change),
-            _section(
+            ui.Section("What would change", "change", change),
+            ui.Section(
                 "Pointer",
                 "pointer",
                 format_html('<div class="gv-card">{}</div>', parts.pointer_line(standing, back or "")),
                 scopes_in_words(obj.scopes),
             ),
-            _section("Rollback drill", "drill", parts.drills_of(obj)),
+            ui.Section("Rollback drill", "drill", parts.drills_of(obj)),
         ]
         if (checked := parts.rechecks_of(obj)) is not None:
-            sections.append(_section("Re-checks", "rechecks", checked))
+            sections.append(ui.Section("Re-checks", "rechecks", checked))
         return {
             "actions": ui.ActionRow(self.buttons(request, standing)),
             "watch": Watch(f"{self.url('standing', obj.pk)}?seen={standing.seal}"),
@@ -299,7 +299,3 @@ def since(standing: Standing) -> SafeString:
         MOVED[newest.kind],
         linked_profile(newest.resulting_profile_id),
     )
-
-
-def _section(title: str, anchor: str, content: Any, note: str = "") -> SimpleNamespace:
-    return SimpleNamespace(title=title, anchor=anchor, content=content, note=note)

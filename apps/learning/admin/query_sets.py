@@ -1,6 +1,5 @@
 """Query sets: what may holdouts ask?"""
 
-from types import SimpleNamespace
 from typing import Any
 
 from django.contrib import admin
@@ -84,13 +83,13 @@ class QuerySetAdmin(ModelAdmin):
             ui.Fact("query set", ui.short_id(obj.pk, "query set id", main=True)),
             ui.Fact("content", ui.short_hash(obj.content_sha256, "content hash")),
         ]
+        all_shown = obj.num_queries <= QUERIES_SHOWN
+        note = "texts closed" if all_shown else f"the first {QUERIES_SHOWN}, texts closed"
         sections = [
-            _section("Slices", "slices", slices_of(obj)),
-            _section("Holdouts on it", "holdouts", holdouts_on(obj)),
-            _section("Queries", "queries", queries_of(obj), f"the first {QUERIES_SHOWN}, texts closed"),
+            ui.Section("Slices", "slices", slices_of(obj)),
+            ui.Section("Holdouts on it", "holdouts", holdouts_on(obj)),
+            ui.Section("Queries", "queries", queries_of(obj), note),
         ]
-        if obj.num_queries <= QUERIES_SHOWN:
-            sections[-1].note = "texts closed"
         return {"facts": ui.Facts(facts, first=True), "sections": sections}
 
 
@@ -156,7 +155,3 @@ def holdouts_on(query_set: QuerySet) -> Any:
     columns = [ui.Column("holdout", "main"), ui.Column("decision"), ui.Column("asked")]
     empty = ui.EmptyState("Not used yet.", "Holdouts are asked for on the page of an evaluation.", level=3)
     return ui.Records("Holdouts on this set", columns, rows, empty=empty)
-
-
-def _section(title: str, anchor: str, content: Any, note: Any = "") -> SimpleNamespace:
-    return SimpleNamespace(title=title, anchor=anchor, content=content, note=note)

@@ -1,6 +1,5 @@
 """Observations: what was asked of the memory by whom, what came back, and until when the record lives."""
 
-from types import SimpleNamespace
 from typing import Any
 
 from django.contrib import admin
@@ -123,8 +122,8 @@ class ObservationAdmin(WithKillSwitch):
             "lead": text_lock(self, request, obj),
             "facts": ui.Facts(facts, first=True),
             "sections": [
-                SimpleNamespace(title="What was returned", anchor="hits", content=hits_of(obj)),
-                SimpleNamespace(title="Feedback", anchor="feedback", content=feedback_of(obj)),
+                ui.Section(title="What was returned", anchor="hits", content=hits_of(obj)),
+                ui.Section(title="Feedback", anchor="feedback", content=feedback_of(obj)),
             ],
         }
 

@@ -6,7 +6,6 @@ nothing. The rest of the page is read as the user, and each part fails alone.
 
 from collections.abc import Callable
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 
 from django.contrib import admin
@@ -88,8 +87,8 @@ def page_context(request: HttpRequest, reading: status.Reading | ui.Notice) -> d
     }
 
 
-def _section(title: str, anchor: str, content: Callable[[], Any], note: str = "") -> SimpleNamespace:
-    return SimpleNamespace(title=title, anchor=anchor, note=note, content=part(anchor, content))
+def _section(title: str, anchor: str, content: Callable[[], Any], note: str = "") -> ui.Section:
+    return ui.Section(title=title, anchor=anchor, note=note, content=part(anchor, content))
 
 
 def verdict(reading: status.Reading | ui.Notice) -> list[ui.Notice]:

@@ -1,7 +1,6 @@
 """Alarms: what is wrong, since when, who knows?"""
 
 from collections.abc import Mapping
-from types import SimpleNamespace
 from typing import Any
 
 from django.contrib import admin
@@ -177,8 +176,8 @@ class AlarmAdmin(ModelAdmin):
                 1, ui.Fact("taken up by", f"{by.get_full_name() or by.username}: {obj.acknowledge_reason}")
             )
         sections = [
-            SimpleNamespace(title="Last reading", anchor="reading", content=reading(obj)),
-            SimpleNamespace(title="Notices", anchor="notices", content=deliveries(obj)),
+            ui.Section(title="Last reading", anchor="reading", content=reading(obj)),
+            ui.Section(title="Notices", anchor="notices", content=deliveries(obj)),
         ]
         return {"facts": ui.Facts(facts, first=True), "sections": sections}
 

@@ -1,6 +1,5 @@
 """Where notices of alarms go, with the last proof by a human that they arrive."""
 
-from types import SimpleNamespace
 from typing import Any
 
 from django import forms
@@ -191,7 +190,7 @@ class DestinationAdmin(ModelAdmin):
             ui.Fact("alarms of", self.scope(obj)),
             ui.Fact("last proof by a human", proof(obj)),
         ]
-        section = SimpleNamespace(title="Last notices", anchor="notices", content=_notices(obj))
+        section = ui.Section(title="Last notices", anchor="notices", content=_notices(obj))
         return {"facts": ui.Facts(facts, first=True), "sections": [section]}
 
 

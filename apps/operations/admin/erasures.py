@@ -1,6 +1,5 @@
 """Erasures: what goes, is it gone? The act on a principal's page, and the certificates."""
 
-from types import SimpleNamespace
 from typing import Any
 
 from django.contrib import admin
@@ -172,8 +171,8 @@ class ErasureCertificateAdmin(ModelAdmin):
             "facts": ui.Facts(self._facts(obj), first=True),
             "notices": self._notices(obj),
             "sections": [
-                SimpleNamespace(title="Copies elsewhere", anchor="copies", content=copies_of(obj)),
-                SimpleNamespace(title="Rows", anchor="rows", content=rows_of(obj)),
+                ui.Section(title="Copies elsewhere", anchor="copies", content=copies_of(obj)),
+                ui.Section(title="Rows", anchor="rows", content=rows_of(obj)),
             ],
         }
 

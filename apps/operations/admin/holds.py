@@ -1,6 +1,5 @@
 """Legal holds: what may not be deleted, and why?"""
 
-from types import SimpleNamespace
 from typing import Any
 
 from django import forms
@@ -172,8 +171,8 @@ class LegalHoldAdmin(ModelAdmin):
         columns = [ui.Column("kind"), ui.Column("object", "main"), ui.Column("added")]
         counts = ", ".join(f"{ui.count(number)} {kind}" for kind, number in items_by_kind(obj))
         sections = [
-            SimpleNamespace(title="Why", anchor="why", content=ui.Timeline(why)),
-            SimpleNamespace(
+            ui.Section(title="Why", anchor="why", content=ui.Timeline(why)),
+            ui.Section(
                 title="Items", anchor="items", content=ui.Records("Held objects", columns, rows), note=counts
             ),
         ]

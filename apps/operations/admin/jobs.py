@@ -1,6 +1,5 @@
 """Runs of background jobs."""
 
-from types import SimpleNamespace
 from typing import Any
 
 from django.contrib import admin
@@ -94,11 +93,11 @@ class JobRunAdmin(ModelAdmin):
         ]
         counts = ui.Facts([ui.Fact(name, value) for name, value in (obj.counts or {}).items()])
         sections = [
-            SimpleNamespace(
+            ui.Section(
                 title="Counts", anchor="counts", content=counts if obj.counts else "It counted nothing."
             ),
-            SimpleNamespace(title="Last runs", anchor="runs", content=run_strip(obj.name), note=obj.name),
-            SimpleNamespace(
+            ui.Section(title="Last runs", anchor="runs", content=run_strip(obj.name), note=obj.name),
+            ui.Section(
                 title="Arguments", anchor="arguments", content=ui.JsonTree(obj.arguments, "arguments")
             ),
         ]

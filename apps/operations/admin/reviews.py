@@ -1,7 +1,6 @@
 """Retention reviews: may raw records still live for as long as they do?"""
 
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -170,9 +169,9 @@ class RetentionReviewAdmin(ModelAdmin):
         if obj.approved_at:
             facts.append(ui.Fact("approved", ui.when(obj.approved_at)))
             facts.append(ui.Fact("approved by", str(obj.approved_by)))
-        sections = [SimpleNamespace(title="Inputs", anchor="inputs", content=inputs_of(obj))]
+        sections = [ui.Section(title="Inputs", anchor="inputs", content=inputs_of(obj))]
         if obj.limits:
-            sections.insert(0, SimpleNamespace(title="Limits", anchor="limits", content=limits_of(obj)))
+            sections.insert(0, ui.Section(title="Limits", anchor="limits", content=limits_of(obj)))
         return {"facts": ui.Facts(facts, first=True), "sections": sections}
 
 

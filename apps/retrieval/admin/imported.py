@@ -1,6 +1,5 @@
 """Receipts that PRME wrote: their verdict, their rows by rank, and no word of their query before it is revealed."""
 
-from types import SimpleNamespace
 from typing import Any
 
 from django.contrib import admin
@@ -167,14 +166,14 @@ def imported_page(
     if not isinstance(document, ReceiptDocument):
         return context
     context["sections"] = [
-        SimpleNamespace(
+        ui.Section(
             title="Candidates by rank",
             anchor="candidates",
             content=candidates_of(document, verdict),
             note=f"{len(document.candidates)} returned",
         ),
-        SimpleNamespace(title="Context", anchor="context", content=context_of(document)),
-        SimpleNamespace(title="Label records", anchor="labels", content=labels_of(receipt)),
+        ui.Section(title="Context", anchor="context", content=context_of(document)),
+        ui.Section(title="Label records", anchor="labels", content=labels_of(receipt)),
     ]
     context["key"] = ui.FeatureKey()
     context["details"] = details_of(document)

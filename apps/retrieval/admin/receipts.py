@@ -1,6 +1,5 @@
 """Native receipts: verdicts first, then the weights, then every row with what made its score."""
 
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -163,20 +162,20 @@ def receipt_page(model_admin: ReceiptAdmin, request: HttpRequest, receipt: Recei
     if not isinstance(document, ReceiptDocument):
         return context
     context["sections"] = [
-        SimpleNamespace(
+        ui.Section(
             title=_weights_title(at, document), anchor=f"weights-{at}", content=weights_of(each, document)
         )
         for at, each in enumerate(document.weights)
     ]
     note = f"{len(document.candidates)} returned, {document.omitted} scored beside them"
     context["sections"] += [
-        SimpleNamespace(
+        ui.Section(
             title="Candidates by rank",
             anchor="candidates",
             content=candidates_of(document, verdict),
             note=note,
         ),
-        SimpleNamespace(
+        ui.Section(
             title="Context", anchor="context", content=context_of(model_admin, request, receipt, document)
         ),
     ]

@@ -101,7 +101,7 @@ class ActivationRunAdmin(WithKillSwitch):
             "facts": self._facts(standing),
             "sections": [
                 *(self._group(request, standing, group) for group in GROUPS if self._shows(standing, group)),
-                _section(
+                ui.Section(
                     "Processes",
                     "processes",
                     parts.processes_table(standing),
@@ -131,7 +131,7 @@ class ActivationRunAdmin(WithKillSwitch):
         started = {"C": standing.run.enabled_at, "D": standing.run.stopped_at}
         return group in "AB" or started[group] is not None
 
-    def _group(self, request: HttpRequest, standing: RunStanding, group: str) -> SimpleNamespace:
+    def _group(self, request: HttpRequest, standing: RunStanding, group: str) -> ui.Section:
         steps = [
             parts.step(
                 lines,
@@ -148,7 +148,7 @@ class ActivationRunAdmin(WithKillSwitch):
             button = ui.ActionButton("Let the machine look…", self.url(Look.name, standing.run.pk, ALL))
             content.append((button,))
         shown = format_html_join("", '<div class="gv-after">{}</div>', content)
-        return _section(f"{group} {name}", f"group-{group.lower()}", shown, note)
+        return ui.Section(f"{group} {name}", f"group-{group.lower()}", shown, note)
 
     @staticmethod
     def _together(standing: RunStanding) -> str:
@@ -175,7 +175,3 @@ def _apart(
     model_admin: ModelAdmin, action: type[OutsideAction], request: HttpRequest, **kwargs: Any
 ) -> HttpResponseBase:
     return action.as_view(model_admin=model_admin)(request, **kwargs)
-
-
-def _section(title: str, anchor: str, content: Any, note: str = "") -> SimpleNamespace:
-    return SimpleNamespace(title=title, anchor=anchor, note=note, content=content)
