@@ -1,7 +1,6 @@
 """Activation: may we switch on, and who is next?"""
 
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 from django.contrib import admin
