@@ -41,7 +41,7 @@ def test_a_shortening_waits_for_another_person(on: World) -> None:
     row = held(on)
     page = f"{LIST}{row.pk}/change/"
     assert "waits for a second person" in words(reviewer.get(page))
-    assert "curation: curated_a_week not measured" in " ".join(words(reviewer.get(page)).split())
+    assert "curation: curated a week not measured" in " ".join(words(reviewer.get(page)).split())
     act(reviewer, f"{LIST}{row.pk}/approve/")
     assert held(on).approved_at is None
     act(other, f"{LIST}{row.pk}/approve/")

@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import fields, replace
 from uuid import UUID
 
 import numpy as np
@@ -13,6 +14,7 @@ from apps.core.db.sessions import principal_session
 from apps.graph.services import PassageItem
 from apps.retrieval.exceptions import CorruptReceipt
 from apps.retrieval.policy import FEATURES, ScoringPolicy, unstored
+from apps.retrieval.receipts.arrays import arrays_of
 from apps.retrieval.receipts.columns import KINDS, load_columns, steps_of
 from apps.retrieval.receipts.replay import replay
 from apps.retrieval.schemas import Adjustment, Features, Raw
@@ -135,9 +137,11 @@ def equal_scores_in_wrong_order(values):
     values["channels"][:2] = [0, 1]
 
 
-SPOILS = {
+OF_THE_ROW = {
     "checksum": lambda values: values.update(checksum="0" * 64),
     "document": lambda values: values.update(document=values["document"] + " "),
+}
+OF_THE_ARRAYS = {
     "score": lambda values: values["scores"].__setitem__(0, values["scores"][0] + 1e-12),
     "feature": lambda values: values["features"].__setitem__(1, 0.123),
     "applied weight": lambda values: values["weights"].__setitem__(12, 0.25),
@@ -147,17 +151,24 @@ SPOILS = {
 }
 
 
-@pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS)
+@pytest.mark.parametrize("spoil", [*OF_THE_ROW, *OF_THE_ARRAYS])
 def test_what_does_not_reproduce_itself_is_refused(me, monkeypatch, spoil) -> None:
     memory.store(me, *(PassageItem(identity=str(n), text="harbour crane") for n in range(3)))
     assert columns(me, [keep(me)[1]]).ordered()
 
-    def spoiled(new, document):
+    def spoiled_row(new, document):
         values = _values(new, document)
-        spoil(values)
+        OF_THE_ROW.get(spoil, dict)(values)
         return values
 
-    monkeypatch.setattr("apps.retrieval.services.receipts._values", spoiled)
+    def spoiled_arrays(document):
+        arrays = arrays_of(document)
+        values = {field.name: list(getattr(arrays, field.name)) for field in fields(arrays)}
+        OF_THE_ARRAYS.get(spoil, dict)(values)
+        return replace(arrays, **values)
+
+    monkeypatch.setattr("apps.retrieval.services.receipts._values", spoiled_row)
+    monkeypatch.setattr("apps.retrieval.services.receipts.arrays_of", spoiled_arrays)
     receipt_id = keep(me)[1]
     with pytest.raises(CorruptReceipt):
         columns(me, [receipt_id])

@@ -8,9 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
-from apps.core.db import cursors
 from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.sessions import principal_session, staff_session
 from apps.core.ids import uuid7
@@ -20,6 +18,7 @@ from apps.observations.policy import KIND
 from apps.observations.services.enrolments import enrol
 from apps.observations.standing import known
 from tests.support.factories import World, make_staff
+from tests.support.statements import sent
 
 KEY = "test-only-key-" * 4
 KEY_ID = "key-1"
@@ -173,21 +172,11 @@ def seen(principal: PrincipalIdentity, table: str) -> int:
 
 @contextmanager
 def statements() -> Iterator[list[str]]:
-    """Every statement of the block, those of hot paths with their values, too."""
+    """Every statement of the block with its values, whichever cursor sends it; known when the block has ended."""
     found: list[str] = []
-    real = cursors.run
-
-    def run(sql: str, values: Any = None, **more: Any) -> Any:
-        found.append(f"{sql} {values}")
-        return real(sql, values, **more)
-
-    cursors.run = run  # type: ignore[assignment]
-    try:
-        with CaptureQueriesContext(connection) as queries:
-            yield found
-        found += [query["sql"] for query in queries.captured_queries]
-    finally:
-        cursors.run = real
+    with sent() as collected:
+        yield found
+    found += [f"{sql} {values}" for sql, values in collected]
 
 
 @contextmanager

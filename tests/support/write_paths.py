@@ -15,7 +15,7 @@ from apps.feedback.services import staff as labels
 from apps.learning.services import desk, drills, pointers, proposals
 from apps.learning.services import staff as learning
 from apps.observations.models import Enrolment
-from apps.observations.services import activation, enrolments, evidence, restore
+from apps.observations.services import activation, enrolments, evidence, exports, restore
 from apps.observations.services import reviews as journal_reviews
 from apps.observations.services import staff as journal_staff
 from apps.operations import alarms, holds, reviews
@@ -219,6 +219,9 @@ REFUSED: dict[str, Path] = {
     ),
     f"{LEARN}.query_sets.make_query_set:name": lambda s, t: query_set(s, name=t),
     "SetQuery.text": lambda s, t: query_set(s, text=t),
+    f"{OBS}.exports.attest_deletion:reason": lambda s, t: s.as_staff(
+        exports.attest_deletion, export_id=uuid4(), reason=t
+    ),
     f"{OBS}.activation.open_run:reason": lambda s, t: s.as_staff(
         activation.open_run, workspace_id=s.space, mode="hash", reason=t
     ),
@@ -281,6 +284,7 @@ NOT_KEPT: dict[str, Path] = {
 }
 
 ELSEWHERE: dict[str, str] = {
+    f"{OBS}.activation.examine:query": "searched as any query is, by the SearchRequest of a probe",
     "apps.operations.alarms.services.raise_alarm:reason": "a code of the program",
     f"{LEARN}.pointers.append_transition:reason": "written by the commands of this list",
     f"{OBS}.evidence.post:note": "posted to evidence.record, and in test_activation",
