@@ -25,7 +25,14 @@ def second_factor_due(request: HttpRequest) -> bool:
         return False
     if settings.OIDC_SECOND_FACTOR and request.session.get(BACKEND_SESSION_KEY) == OIDC_BACKEND:
         return False
-    return settings.STAFF_SECOND_FACTOR or user_has_device(user)
+    return settings.STAFF_SECOND_FACTOR or _has_device(request)
+
+
+def _has_device(request: Any) -> bool:
+    """Read once a request: whether one may enter is asked for every link of a page."""
+    if not hasattr(request, "has_second_factor"):
+        request.has_second_factor = user_has_device(request.user)
+    return bool(request.has_second_factor)
 
 
 def may_enter(request: HttpRequest) -> bool:

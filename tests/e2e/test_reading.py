@@ -80,7 +80,7 @@ def test_no_list_costs_more_queries_for_more_rows(scene: Scene) -> None:
     for url in pages.lists():
         with CaptureQueriesContext(connection) as queries:
             client.get(url)
-        assert len(queries) <= 26, (url, len(queries))
+        assert len(queries) <= 20, (url, len(queries))
 
 
 def test_a_page_of_300_sources_stays_small(scene: Scene) -> None:
