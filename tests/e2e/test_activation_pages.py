@@ -9,11 +9,10 @@ import pytest
 
 from apps.core import clock
 from apps.operations.models import Process
-from tests.e2e.conftest import Scene
 from tests.e2e.test_pictures import FOLDER, MOST_BYTES, VARIANTS
 from tests.e2e.test_staff_pages import WIDE, _axe
 from tests.support import activation, journal
-from tests.support.factories import World
+from tests.support.factories import make_world
 
 SHOWN = 1300
 """Height of a picture: A, and B as far as the receipt that is missing."""
@@ -26,12 +25,12 @@ MEASURED = {
 
 
 @pytest.fixture
-def run(scene: Scene, settings: Any) -> Iterator[activation.Scene]:
+def run(transactional_db: None, settings: Any) -> Iterator[activation.Scene]:
     """Ready but for the alarm that nobody has received: Ana operates, Ben reviews."""
     journal.configure(settings)
     settings.RELEASE, settings.ERASURE_BACKUP_DAYS = activation.RELEASE, 30
     Process.objects.all().delete()
-    made = activation.make_scene(World(scene.workspace, scene.superuser, scene.principal))
+    made = activation.make_scene(make_world())
     for user, name, full in ((made.operator, "ana", "Ana"), (made.reviewer, "ben", "Ben")):
         user.username, user.first_name = name, full
         user.save()
