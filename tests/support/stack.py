@@ -20,7 +20,7 @@ from supervisor.xmlrpc import SupervisorTransport
 
 from tests.support import ROOT
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 """Seconds; bounds a hang, asserts no speed."""
 # What the suite says of its own servers must not reach the platform under test.
 OF_THE_SUITE = re.compile(
