@@ -3,6 +3,7 @@
 Preview and checks run in the person's session, which ends; then comes the act; then what the person is told.
 """
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from django.contrib import messages
@@ -15,7 +16,7 @@ from apps.core.db.sessions import staff_session
 from apps.core.problems import Problem
 
 
-class OutsideAction(GovernedAction):
+class OutsideAction(GovernedAction, ABC):
     """`carry_out` in place of `act`: outside of any session; it says what happened, and whether that is good news.
 
     Its route is marked `own_transactions`.
@@ -23,9 +24,9 @@ class OutsideAction(GovernedAction):
 
     agreed: dict[str, Any] | None = None
 
+    @abstractmethod
     def carry_out(self, request: HttpRequest, data: dict[str, Any]) -> tuple[bool, str]:
         """Raises `Problem` to refuse."""
-        raise NotImplementedError
 
     def act(self, request: HttpRequest, obj: Any, data: dict[str, Any], preview: Preview) -> Done:
         self.agreed = data
