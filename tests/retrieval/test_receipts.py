@@ -16,7 +16,7 @@ from apps.retrieval.exceptions import CorruptReceipt
 from apps.retrieval.models import Receipt
 from apps.retrieval.policy import ScoringPolicy, unstored
 from apps.retrieval.receipts.arrays import arrays_of
-from apps.retrieval.receipts.document import content_hash
+from apps.retrieval.receipts.document import content_digest
 from apps.retrieval.receipts.replay import read, replay, verified
 from apps.retrieval.receipts.writing import dumps
 from apps.retrieval.selectors import stored_receipt
@@ -77,8 +77,8 @@ def test_words_are_kept_nowhere_but_under_a_key(me) -> None:
     assert "harbour" not in shown
     assert "inspection" not in shown
     key = owner_key(me)
-    assert content_hash("title", "text", key) != content_hash("title", "text", b"another key")
-    assert content_hash("title", "text", key) != hashlib.sha256(b"title\ntext").hexdigest()
+    assert content_digest("title", "text", key) != content_digest("title", "text", b"another key")
+    assert content_digest("title", "text", key) != hashlib.sha256(b"title\ntext").hexdigest()
 
 
 def owner_key(principal):

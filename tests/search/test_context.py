@@ -126,7 +126,7 @@ def test_the_receipt_says_what_is_in_the_context_and_replays_as_ever(me) -> None
         lambda d: d["packing"].update(tiers=[0, 0, 0, 1]),
         lambda d: d["packing"].update(surprise=1),
         lambda d: d["candidates"][0].pop("token_cost"),
-        lambda d: d["candidates"][0].pop("in_context"),
+        lambda d: d["candidates"][0].update(in_context=True),
         lambda d: d["candidates"][0].update(representation="reference"),
         lambda d: d["candidates"][0].update(representation="half"),
     ],

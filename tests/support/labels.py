@@ -76,7 +76,7 @@ def _store(new: NewReceipt, in_context: Collection[int], references: Collection[
     document = document_of(new, bytes(key[0]))
     for place, candidate in enumerate(document["candidates"]):
         if place in in_context:
-            candidate |= {"in_context": True, "token_cost": 7}
+            candidate["token_cost"] = 7
         if place in references:
             candidate |= {"representation": "reference", "has_content": False}
     if in_context:

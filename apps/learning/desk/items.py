@@ -14,7 +14,7 @@ from apps.graph.models import Node
 from apps.learning.desk.sitting import Sitting
 from apps.learning.models import JudgedQuery
 from apps.retrieval.models import Receipt
-from apps.retrieval.receipts.document import content_hash
+from apps.retrieval.receipts.document import content_digest
 from apps.retrieval.receipts.replay import read
 from apps.traces.models import Trace
 
@@ -106,7 +106,7 @@ def passage_at(place: Place, principal_id: UUID) -> Passage:
         home = receipt.request.query
         question = _question(home.home, UUID(home.id), home.name)
         node = Node.objects.select_related("passage").filter(pk=place.node_id).first()
-        recorded = receipt.candidates[place.rank - 1].content_hash
+        recorded = receipt.candidates[place.rank - 1].content_digest
         if node is None:
             return Passage(question, "", "", "", "", changed=True)
         source = getattr(node, "passage", None)
@@ -116,7 +116,7 @@ def passage_at(place: Place, principal_id: UUID) -> Passage:
             node.body,
             (source.type if source else "") or node.subkind or node.kind,
             source.version if source else "",
-            changed=content_hash(node.label, node.body, _key()) != recorded,
+            changed=content_digest(node.label, node.body, _key()) != recorded,
         )
 
 

@@ -166,7 +166,7 @@ def _channel_facts(candidate: CandidateRecord) -> list[ui.Fact]:
         ui.Fact("graph rank", _place(candidate.graph_rank)),
         ui.Fact("hops", _place(candidate.hops)),
         ui.Fact("pinned rank", _place(candidate.pinned_rank)),
-        ui.Fact("content hash", ui.short_hash(candidate.content_hash, "content hash")),
+        ui.Fact("content hash", ui.short_hash(candidate.content_digest.hex(), "content hash")),
     ]
 
 

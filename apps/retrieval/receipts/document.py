@@ -1,5 +1,6 @@
 """From a retrieval to the document of its receipt."""
 
+import base64
 import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from apps.core import clock
 from apps.core.ids import uuid7
 from apps.retrieval.identity import keyed_query_identity
 from apps.retrieval.packing import TIERS, PackedContext, PackedEntry
-from apps.retrieval.policy import FEATURES, SCORER_CONTRACT
+from apps.retrieval.policy import SCORER_CONTRACT
 from apps.retrieval.receipts.schemas import SCHEMA, Mode, PackingRecord, ProfileStatus
 from apps.retrieval.schemas import ChannelReport, Filters, Retrieval, RetrievalRequest, Row, Weights
 
@@ -47,9 +48,13 @@ class NewReceipt:
             raise ValueError("the words of a query have one home")
 
 
-def content_hash(title: str, content: str, key: bytes) -> str:
-    """HMAC-SHA-256 of title, LF and text under the principal's key, 64 lower hex digits."""
-    return hmac.digest(key, f"{title}\n{content}".encode(), "sha256").hex()
+RAW_DIGITS = 10
+"""Decimals of what the channels measured, as of scores: nothing is computed from them again."""
+
+
+def content_digest(title: str, content: str, key: bytes) -> bytes:
+    """HMAC-SHA-256 of title, LF and text under the principal's key."""
+    return hmac.digest(key, f"{title}\n{content}".encode(), "sha256")
 
 
 def document_of(new: NewReceipt, key: bytes) -> dict[str, Any]:
@@ -71,7 +76,6 @@ def document_of(new: NewReceipt, key: bytes) -> dict[str, Any]:
         | _given(query_analysis=found.query_analysis),
         "features": {
             "contract": SCORER_CONTRACT,
-            "names": FEATURES,
             "embedder": found.embedder,
             "lexical": found.analyser,
         }
@@ -83,11 +87,10 @@ def document_of(new: NewReceipt, key: bytes) -> dict[str, Any]:
         "channels": [_channel(report) for report in found.channels],
         "explain": {
             "scored": found.scored,
-            "excluded": dict(found.excluded),
             "query_groups": found.query_groups,
             "groups_used": found.groups_used,
         }
-        | _given(errors=dict(found.errors) or None),
+        | _given(excluded=dict(found.excluded) or None, errors=dict(found.errors) or None),
     }
     if new.context is not None:
         document["policy"]["packing"] = new.context.version
@@ -145,7 +148,7 @@ def _candidate(row: Row, key: bytes, entry: PackedEntry | None) -> dict[str, Any
     features, raw = row.features, row.raw
     candidate: dict[str, Any] = {
         "node_id": str(row.node_id),
-        "content_hash": content_hash(row.title, row.content, key),
+        "content_hash": _short(content_digest(row.title, row.content, key)),
         "features": [
             features.semantic,
             features.lexical,
@@ -154,7 +157,7 @@ def _candidate(row: Row, key: bytes, entry: PackedEntry | None) -> dict[str, Any
             features.salience,
             features.confidence,
         ],
-        "raw": [raw.bm25, raw.cosine, raw.lexical_rank, raw.semantic_rank],
+        "raw": [_rounded(raw.bm25), _rounded(raw.cosine), raw.lexical_rank, raw.semantic_rank],
         "channels": row.path_score,
         "score": row.score,
     } | _given(hops=raw.hops, graph_rank=raw.graph_rank, pinned_rank=raw.pinned_rank)
@@ -165,12 +168,20 @@ def _candidate(row: Row, key: bytes, entry: PackedEntry | None) -> dict[str, Any
             for step in row.adjustments
         ]
     if entry is not None:
-        candidate |= {"in_context": True, "token_cost": entry.token_cost}
+        candidate["token_cost"] = entry.token_cost
         if entry.representation != "full":
             candidate["representation"] = entry.representation
         if not entry.has_content:
             candidate["has_content"] = False
     return candidate
+
+
+def _short(digest: bytes) -> str:
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def _rounded(measured: float | None) -> float | None:
+    return None if measured is None else round(measured, RAW_DIGITS)
 
 
 def _packing(context: PackedContext, rows: Sequence[Row]) -> dict[str, Any]:

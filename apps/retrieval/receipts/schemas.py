@@ -2,12 +2,14 @@
 
 Members at their default are left out, so that a receipt stays small and a later schema may add some. Schema 2 adds
 the graph and the pinned channel (a candidate's `hops`, `graph_rank` and `pinned_rank`, four weights of rank fusion),
-the steps of a reranker and `include_cross_scope`; a receipt of schema 1 that claims any of it is refused.
+the steps of a reranker and `include_cross_scope`; a receipt of schema 1 that claims any of it is refused. Schema 3 says
+the same in fewer bytes: content hashes are Base64, and an entry of the context is known by its cost alone.
 
 Vectors are arrays in the order that `features.names` (six features) and the formula (weights: the features, or
 for rank fusion the channels) say.
 """
 
+import base64
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -18,12 +20,14 @@ from apps.retrieval.policy import CHANNELS, CONTRACTS, FEATURES
 from apps.retrieval.schemas import MAX_LIMIT
 from apps.retrieval.scoring import RERANK, RERANK_KEEP
 
-SCHEMA = 2
+SCHEMA = 3
 FIRST_CHANNELS = CHANNELS[:2]
 """Those of schema 1."""
 
 Id = Annotated[str, Field(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+ShortDigest = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{43}$")]
+"""The same 32 octets in the Base64 of URLs (RFC 4648 §5), without padding."""
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
 Place = Annotated[int, Field(ge=1)]
@@ -117,7 +121,7 @@ class FeaturesRecord(StrictModel):
     """What the features were made with."""
 
     contract: Annotated[str, AfterValidator(_known_contract)]
-    names: tuple[Text, ...]
+    names: tuple[Text, ...] = FEATURES
     embedder: Text | None
     lexical: Text = Field(description="Version of the analyser.")
     extensions: dict[Text, Text] = {}
@@ -159,7 +163,9 @@ class CandidateRecord(StrictModel):
     """A row of the answer. An inherited one has the features, raw values and steps of its source."""
 
     node_id: Id
-    content_hash: Digest = Field(description="HMAC-SHA-256 of title, LF, text under the principal's key.")
+    content_hash: Digest | ShortDigest = Field(
+        description="HMAC-SHA-256 of title, LF, text under the principal's key: Base64 of URLs, until schema 2 hex."
+    )
     features: Six
     raw: Channels = Field(description="bm25, cosine, lexical rank, semantic rank; null = not returned.")
     hops: Annotated[int, Field(ge=0, le=2)] | None = Field(
@@ -173,16 +179,26 @@ class CandidateRecord(StrictModel):
     weights: Count = Field(0, description="Index into the weights.")
     representation: Representation = "full"
     token_cost: Count | None = None
-    in_context: bool = False
+    in_context_stated: bool | None = Field(
+        None, alias="in_context", description="Until schema 2; since then an entry is what has a cost."
+    )
     has_content: bool = True
 
     @model_validator(mode="after")
     def _entry(self) -> Self:
-        if self.in_context != (self.token_cost is not None):
-            raise ValueError("just an entry of the context has a cost")
         if self.representation == "reference" and (self.has_content or not self.in_context):
             raise ValueError("a reference is an entry without content")
         return self
+
+    @property
+    def in_context(self) -> bool:
+        return self.token_cost is not None
+
+    @property
+    def content_digest(self) -> bytes:
+        """The 32 octets of the content hash."""
+        written = self.content_hash
+        return bytes.fromhex(written) if len(written) == 64 else base64.urlsafe_b64decode(f"{written}=")
 
     @property
     def reranked(self) -> bool:
@@ -196,6 +212,13 @@ RERANKING = [RERANK_KEEP, RERANK]
 def _claims_later(candidate: CandidateRecord) -> bool:
     """Whether a candidate has what schema 1 has not."""
     return not LATER.isdisjoint(candidate.model_fields_set) or candidate.reranked
+
+
+def _said_as_in(schema: int, candidate: CandidateRecord) -> bool:
+    """Whether content hash and place in the context are written as the schema has them."""
+    if schema < 3:
+        return len(candidate.content_hash) == 64 and bool(candidate.in_context_stated) == candidate.in_context
+    return len(candidate.content_hash) == 43 and candidate.in_context_stated is None
 
 
 def _steps_in_place(candidate: CandidateRecord) -> bool:
@@ -250,7 +273,7 @@ class ExplainRecord(StrictModel):
 class ReceiptDocument(StrictModel):
     """A native receipt. That its scores and order follow from it is replay's to say."""
 
-    schema_version: Literal[1, 2]
+    schema_version: Literal[1, 2, 3]
     receipt_id: Id
     recorded_at: AwareTime
     request: RequestRecord
@@ -280,6 +303,8 @@ class ReceiptDocument(StrictModel):
             or any(_claims_later(candidate) for candidate in self.candidates)
         ):
             raise ValueError("a receipt claims what its schema does not have")
+        if not all(_said_as_in(self.schema_version, candidate) for candidate in self.candidates):
+            raise ValueError("a candidate says it as another schema does")
         return self
 
     @model_validator(mode="after")
