@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from apps.core.db import cursors
+from apps.core.db.cursors import Question
 from apps.core.db.locks import NoTransaction
 from apps.observations.constants import SPACE
 
@@ -26,13 +26,15 @@ def fence(workspace_id: UUID | None = None) -> None:
         )
 
 
-def pass_fence(workspace_id: UUID) -> None:
-    """As a writer: wait for a fence that is being put up, and keep others off until the transaction ends."""
-    _require_transaction()
-    cursors.run(
+def passing_fence(workspace_id: UUID) -> Question[None]:
+    """As a writer: wait for a fence that is being put up, and keep others off until the transaction ends.
+
+    What is asked after it sees what was committed behind the fence.
+    """
+    return Question(
         "SELECT pg_advisory_xact_lock_shared(%s, hashtext(%s)), pg_advisory_xact_lock_shared(%s, hashtext(%s))",
         [SPACE, ALL, SPACE, str(workspace_id)],
-        binary=False,  # void has no binary form that the driver reads
+        lambda rows: None,
     )
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from apps.core.db import cursors
+from apps.core.db.cursors import Question, Rows
 from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.sessions import principal_session
 from apps.observations.circuit import monotonic
@@ -62,11 +62,13 @@ class Standing:
     erased_before: datetime | None = None
 
 
-def read_standing() -> Standing:
-    """As the database says now, of the session's principal; one read."""
-    found = cursors.run("SELECT * FROM observations_admission()").fetchone()
-    assert found is not None, "the function returns one row"
-    policy_id, generation, stored, killed, gate_open, *own, erased = found
+def asked_standing() -> Question[Standing]:
+    """As the database says when it is asked, of the session's principal; one read."""
+    return Question("SELECT * FROM observations_admission()", None, _standing)
+
+
+def _standing(rows: Rows) -> Standing:
+    ((policy_id, generation, stored, killed, gate_open, *own, erased),) = rows  # the function returns one
     journal = Journal(policy_id, generation or 0, collecting(stored or {"mode": "off"}), killed, gate_open)
     enrolled = Enrolled(*own) if own[0] else None
     return Standing(journal, enrolled, erased)
@@ -95,8 +97,9 @@ class Known:
         known = self._enrolments.get(caller.principal_id)
         if journal is not None and known is not None and monotonic() < known[0]:
             return Standing(journal, known[1])
-        with principal_session(caller, limits=LIMITS):
-            found = read_standing()
+        asked = asked_standing()
+        with principal_session(caller, limits=LIMITS, along=[asked]):
+            found = asked.answer
         self._keep(caller, found)
         return found
 

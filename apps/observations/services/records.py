@@ -5,21 +5,24 @@ so. No queue, cache, task, log or error ever holds an event.
 """
 
 import json
+from collections.abc import Sequence
+from typing import Any
 from weakref import WeakSet
 
 import structlog
 from django.db import connection
 
 from apps.core.db import cursors
+from apps.core.db.cursors import Question
 from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.sessions import principal_session
 from apps.observations import admission
 from apps.observations.circuit import circuit
 from apps.observations.events import Event
 from apps.observations.exceptions import NotStored, RoleNotIsolated
-from apps.observations.fences import pass_fence
+from apps.observations.fences import passing_fence
 from apps.observations.metrics import WRITES
-from apps.observations.standing import LIMITS, Standing, read_standing
+from apps.observations.standing import LIMITS, Standing, asked_standing
 
 log = structlog.get_logger(__name__)
 
@@ -55,12 +58,16 @@ _isolated: "WeakSet[object]" = WeakSet()
 
 
 def store(*, caller: PrincipalIdentity, event: Event) -> bool:
-    """Whether the record is durable. Outside of any session; nothing is raised."""
+    """Whether the record is durable. Outside of any session; nothing is raised.
+
+    It waits three times for the database: for what the ground is now, for the record, and for the commit.
+    """
     try:
-        with principal_session(caller, limits=LIMITS):
-            _require_isolated_role()
-            pass_fence(caller.workspace_id)
-            _require_unchanged(event, read_standing())
+        looked_at, standing = _role_if_unknown(), asked_standing()
+        along: list[Question[Any]] = [*looked_at, passing_fence(caller.workspace_id), standing]
+        with principal_session(caller, limits=LIMITS, along=along):
+            _require_isolated_role(looked_at)
+            _require_unchanged(event, standing.answer)
             _insert(event)
     except RoleNotIsolated as refused:
         _drop_connection()
@@ -85,14 +92,18 @@ def not_stored(code: str) -> None:
     WRITES.labels(code).inc()
 
 
-def _require_isolated_role() -> None:
-    physical = connection.connection
-    if physical in _isolated:
-        return
-    found = cursors.run(NOT_ISOLATED).fetchone()
-    if found is None or found[0]:
+def _role_if_unknown() -> tuple[Question[bool], ...]:
+    """What must be asked of the login of this connection: nothing, where it was looked at before."""
+    connection.ensure_connection()
+    if connection.connection in _isolated:
+        return ()
+    return (Question(NOT_ISOLATED, None, lambda rows: not rows[0][0]),)
+
+
+def _require_isolated_role(asked: Sequence[Question[bool]]) -> None:
+    if not all(isolated.answer for isolated in asked):
         raise RoleNotIsolated
-    _isolated.add(physical)
+    _isolated.add(connection.connection)
 
 
 def _drop_connection() -> None:
