@@ -45,6 +45,27 @@ def measured(call: Callable[[Any], Any], requests: list[Any]) -> Measured:
     )
 
 
+def in_turn(calls: dict[str, Callable[[Any], Any]], requests: list[Any]) -> dict[str, Measured]:
+    """Each call with the first request, each with the second, and so on, so that all of them meet the same machine."""
+    from django.db import connection
+
+    from benchmarks.web import processor_ms
+
+    connection.ensure_connection()
+    pid = connection.connection.info.backend_pid
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    python, postgres = dict.fromkeys(calls, 0.0), dict.fromkeys(calls, 0.0)
+    for request in requests:
+        for name, call in calls.items():
+            own, theirs, start = time.thread_time(), processor_ms(pid), time.perf_counter()
+            call(request)
+            times[name].append((time.perf_counter() - start) * 1000)
+            python[name] += (time.thread_time() - own) * 1000
+            postgres[name] += processor_ms(pid) - theirs
+    count = len(requests)
+    return {name: Measured(times[name], python[name] / count, postgres[name] / count) for name in calls}
+
+
 def timed(call: Callable[[Any], Any], requests: list[Any]) -> list[float]:
     """Milliseconds of each call."""
     times = []

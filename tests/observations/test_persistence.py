@@ -198,7 +198,7 @@ def test_whatever_goes_wrong_is_one_constant_line_and_one_count(
     place, name = {
         "event": (observed, "event_of"),
         "standing": (records, "asked_standing"),
-        "insert": (records, "_insert"),
+        "insert": (records, "_inserting"),
     }[where]
     monkeypatch.setattr(place, name, fail)
     before = written("failed")

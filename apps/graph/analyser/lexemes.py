@@ -6,6 +6,8 @@ from typing import Protocol
 
 from django.db import connection
 
+from apps.core.db.cursors import run
+
 from .languages import SIMPLE
 
 CACHED_WORDS = 200_000
@@ -79,9 +81,7 @@ def _lexize(configuration: str, words: list[str]) -> dict[str, str | None]:
         for dictionary in dictionaries:
             if not pending:
                 break
-            with connection.cursor() as cursor:
-                cursor.execute(_LEXIZE, [dictionary, pending])
-                answers = dict(cursor.fetchall())
+            answers = dict(run(_LEXIZE, [dictionary, pending]).fetchall())
             # NULL: the dictionary does not know the word and the next is asked; empty: a stop word.
             found.update({w: (lex[0] if lex else None) for w, lex in answers.items() if lex is not None})
             pending = [word for word in pending if answers[word] is None]

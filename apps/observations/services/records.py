@@ -12,7 +12,6 @@ from weakref import WeakSet
 import structlog
 from django.db import connection
 
-from apps.core.db import cursors
 from apps.core.db.cursors import Question
 from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.sessions import principal_session
@@ -60,15 +59,15 @@ _isolated: "WeakSet[object]" = WeakSet()
 def store(*, caller: PrincipalIdentity, event: Event) -> bool:
     """Whether the record is durable. Outside of any session; nothing is raised.
 
-    It waits three times for the database: for what the ground is now, for the record, and for the commit.
+    It waits twice for the database. The record is sent right behind the question where the ground is now, and taken
+    back by the end of the transaction where that has moved; only then does it wait for the commit.
     """
     try:
         looked_at, standing = _role_if_unknown(), asked_standing()
-        along: list[Question[Any]] = [*looked_at, passing_fence(caller.workspace_id), standing]
+        along = [*looked_at, passing_fence(caller.workspace_id), standing, _inserting(event)]
         with principal_session(caller, limits=LIMITS, along=along):
             _require_isolated_role(looked_at)
             _require_unchanged(event, standing.answer)
-            _insert(event)
     except RoleNotIsolated as refused:
         _drop_connection()
         not_stored(refused.code)
@@ -92,15 +91,15 @@ def not_stored(code: str) -> None:
     WRITES.labels(code).inc()
 
 
-def _role_if_unknown() -> tuple[Question[bool], ...]:
+def _role_if_unknown() -> list[Question[Any]]:
     """What must be asked of the login of this connection: nothing, where it was looked at before."""
     connection.ensure_connection()
     if connection.connection in _isolated:
-        return ()
-    return (Question(NOT_ISOLATED, None, lambda rows: not rows[0][0]),)
+        return []
+    return [Question(NOT_ISOLATED, None, lambda rows: not rows[0][0])]
 
 
-def _require_isolated_role(asked: Sequence[Question[bool]]) -> None:
+def _require_isolated_role(asked: Sequence[Question[Any]]) -> None:
     if not all(isolated.answer for isolated in asked):
         raise RoleNotIsolated
     _isolated.add(connection.connection)
@@ -130,7 +129,7 @@ def _require_unchanged(event: Event, now: Standing) -> None:
         raise NotStored("erased")
 
 
-def _insert(event: Event) -> None:
+def _inserting(event: Event) -> Question[None]:
     ticket = event.ticket
     values = {
         "id": ticket.id,
@@ -152,4 +151,4 @@ def _insert(event: Event) -> None:
         "text": event.query_text,
         "text_expires_at": event.text_expires_at,
     }
-    cursors.run(INSERT, values)
+    return Question(INSERT, values, lambda rows: None)
