@@ -324,3 +324,31 @@ def test_nothing_of_a_query_is_parsed_as_sql_or_a_query_language(world) -> None:
     with principal_session(world.principal), connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM graph_node")
         assert cursor.fetchone()[0] == 1
+
+
+def test_a_term_is_a_range_of_the_key_that_is_read_in_order(world) -> None:
+    """Only the key can answer that: asked for by equality, a plan once took the index of numbers beside a thousand
+    principals, and filtered the whole lexicon of an owner."""
+    store(world.principal, *simple(*FIVE))
+    sent = []
+
+    class Asked:
+        def execute(self, sql, values):
+            sent.append((sql, values))
+
+        def fetchall(self):
+            return []
+
+    with principal_session(world.principal):
+        allowed = restriction(request("apple fig"), current_principal())
+        groups, _ = ANALYSER.query("apple fig", [])
+        lexicon.plan(Asked(), groups, allowed, statistics.read(allowed, 1))
+        cursor = run.session_cursor()
+        cursor.execute("SET LOCAL enable_sort = off")  # so that only the order of an index spares one
+        cursor.execute("EXPLAIN " + sent[0][0], sent[0][1])
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    (scan,) = [line for line in plan.splitlines() if " on graph_term" in line]
+    (ranged,) = [line for line in plan.splitlines() if "o.owner" in line]
+    assert "Index Scan using graph_term_pkey" in scan, plan
+    assert "Index Cond" in ranged, plan
+    assert "(term)::text >= (g.term)::text" in ranged, plan
