@@ -304,10 +304,10 @@ def test_the_plan_reads_postings_by_their_key(world) -> None:
     assert "graph_posting_pkey" in plan, plan
 
 
-def explain(query):
+def explain(query, **filters):
     from apps.retrieval.candidates import lexical
 
-    asked = request(query)
+    asked = request(query, **filters)
     allowed = restriction(asked, current_principal())
     cursor = run.session_cursor()
     known = statistics.read(allowed, 1)
@@ -352,3 +352,16 @@ def test_a_term_is_a_range_of_the_key_that_is_read_in_order(world) -> None:
     assert "Index Scan using graph_term_pkey" in scan, plan
     assert "Index Cond" in ranged, plan
     assert "(term)::text >= (g.term)::text" in ranged, plan
+
+
+@pytest.mark.parametrize("filters", [{}, {"repository": "acme/app"}], ids=["found", "filtered"])
+def test_a_node_is_a_range_of_the_index_of_numbers_that_is_read_in_order(world, filters) -> None:
+    """As a term is: beside hundreds of others all nodes of an owner were once filtered for each row that was found."""
+    store(world.principal, *simple(*FIVE))
+    with principal_session(world.principal):
+        plan = explain("apple fig", **filters)
+    scans = [line for line in plan.splitlines() if " on graph_node" in line]
+    ranged = [line for line in plan.splitlines() if "node_no >= " in line]
+    assert len(scans) == len(ranged) == 1 + bool(filters), plan
+    assert all("Index Scan using graph_node_number" in line for line in scans), plan
+    assert all("Index Cond" in line for line in ranged), plan

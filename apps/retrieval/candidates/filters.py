@@ -47,13 +47,13 @@ class Restriction:
         """Whether a row has to be looked at to know if it may be an answer."""
         return bool(self.node or self.passage)
 
-    def join(self, on: str) -> str:
-        """SQL that joins n (by `on`) and, where needed, p, and applies the conditions."""
+    def join(self, node: str) -> str:
+        """SQL that joins n (by `node`, a join itself) and, where needed, p, and applies the conditions."""
         if not self.filtered:
             return ""
         passage = " JOIN graph_passage p ON p.node_id = n.id" if self.passage else ""
         conditions = " AND ".join((*self.node, *self.passage))
-        return f" JOIN graph_node n ON {on}{passage} WHERE {conditions}"
+        return f" {node}{passage} WHERE {conditions}"
 
 
 def restriction(request: RetrievalRequest, identity: PrincipalIdentity) -> Restriction:

@@ -65,7 +65,7 @@ def statement(
     Embedder and dimensions are written out: a partial index answers only to a constant.
     """
     assert embedding.vector is not None
-    join = restriction.join("n.id = v.node_id")
+    join = restriction.join("JOIN graph_node n ON n.id = v.node_id")
     form = _EXACT if method == "exact" else _WALK
     dims = int(embedding.vector.shape[0])
     nearest = form.format(
