@@ -5,11 +5,17 @@
 
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+# With a shared secret or none at all, others than the provider could sign.
+SignAlgorithm = Literal[
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
+]
+OIDC_ADDRESSES = ("oidc_issuer", "oidc_authorization_url", "oidc_token_url", "oidc_user_url", "oidc_jwks_url")
 
 
 class Environment(BaseSettings):
@@ -65,7 +71,7 @@ class Environment(BaseSettings):
     )
     outbound_private_hosts: list[str] = Field(
         [],
-        description="Hosts with private addresses that key sets and webhooks may use, as a JSON list. "
+        description="Hosts with private addresses that key sets, sign-in and webhooks may use, as a JSON list. "
         "All others must be public.",
     )
     trusted_proxies: int = Field(
@@ -90,15 +96,24 @@ class Environment(BaseSettings):
     staff_second_factor: bool = Field(
         False, description="Whether all staff need a second factor (TOTP). Always so in production."
     )
-    oidc_client_id: str | None = Field(
-        None, description="Turns on staff sign-in by OpenID Connect; the provider's name for the platform."
+    oidc_client_id: str = Field(
+        "",
+        description="Turns on staff sign-in by OpenID Connect; the provider's name for the platform. "
+        "`manage.py oidc_settings ISSUER` prints what goes with it.",
     )
     oidc_client_secret: SecretStr | None = Field(None, description="The secret that belongs to it.")
+    oidc_token_basic: bool = Field(
+        False,
+        description="Send the secret by HTTP Basic authentication (client_secret_basic) instead of in the form.",
+    )
+    oidc_issuer: str = Field("", description="The provider as its ID tokens name it (`iss`), to the letter.")
     oidc_authorization_url: str = Field("", description="Authorization endpoint of the provider.")
     oidc_token_url: str = Field("", description="Token endpoint of the provider.")
     oidc_user_url: str = Field("", description="Userinfo endpoint of the provider.")
     oidc_jwks_url: str = Field("", description="Key set of the provider.")
-    oidc_sign_algorithm: str = Field("RS256", description="Algorithm of the provider's ID tokens.")
+    oidc_sign_algorithm: SignAlgorithm = Field(
+        "RS256", description="Algorithm of the provider's ID tokens, an asymmetric one."
+    )
     oidc_second_factor: bool = Field(
         False, description="The provider asks for a second factor itself, so the platform does not."
     )
@@ -178,6 +193,12 @@ class Environment(BaseSettings):
     otel_exporter_otlp_endpoint: str | None = Field(
         None, description="Where OpenTelemetry traces go, when its SDK and exporter are installed."
     )
+
+    def oidc_gaps(self) -> list[str]:
+        """Settings that sign-in by OpenID Connect lacks, in capitals; none where it is off."""
+        if not self.oidc_client_id:
+            return []
+        return [name.upper() for name in OIDC_ADDRESSES if not getattr(self, name).startswith("https://")]
 
 
 @lru_cache

@@ -1,10 +1,13 @@
-"""Pages of sign-in: the second factor, and the refusal of a locked name."""
+"""Pages of sign-in: the second factor, the way back from an OpenID provider, and what is said to who is refused."""
 
-from typing import Any
+from typing import Any, Final
 
+import structlog
 from django import forms
 from django.conf import settings
+from django.contrib import auth
 from django.contrib.auth.models import User
+from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -14,10 +17,14 @@ from django.views import View
 from django_otp import login as otp_login
 from django_otp import match_token
 from django_otp.plugins.otp_totp.models import TOTPDevice
+from mozilla_django_oidc.views import OIDCAuthenticationCallbackView
 
 from apps.accounts import second_factor
+from apps.accounts.oidc import NoAnswer, NotStaff, NotTrusted, SignInRefused
 from apps.accounts.sign_in import is_staff, second_factor_due
 from apps.core.middleware.csp import strict
+
+log = structlog.get_logger(__name__)
 
 
 class CodeForm(forms.Form):
@@ -82,6 +89,112 @@ class SecondFactorView(View):
         if url_has_allowed_host_and_scheme(wanted, {request.get_host()}, request.is_secure()):
             return wanted
         return reverse("admin:index")
+
+
+class NotBegunHere(SignInRefused):
+    """What came back belongs to no sign-in of this browser."""
+
+
+class Declined(SignInRefused):
+    """The provider, or the person there, said no."""
+
+
+REFUSALS: Final[dict[type[SignInRefused], tuple[int, str, str]]] = {
+    NoAnswer: (
+        503,
+        "The sign-in service of your organisation does not answer.",
+        "Try again in a minute. Meanwhile a password works for whoever has one.",
+    ),
+    NotTrusted: (
+        403,
+        "What the sign-in service answered could not be trusted.",
+        "Nobody was let in. Try again; if it stays so, give an operator the request id.",
+    ),
+    NotStaff: (
+        403,
+        "No staff user goes with that account.",
+        "Your organisation knows you, but no staff user here has the e-mail address that it has verified of you. "
+        "Ask a superuser of this platform. If you have another account there, sign out of this one first.",
+    ),
+    NotBegunHere: (
+        400,
+        "This sign-in was not begun in this browser, or is already done.",
+        "Begin it again from the page of sign-in.",
+    ),
+    Declined: (
+        403,
+        "The sign-in service of your organisation did not let you in.",
+        "It was refused or cancelled there.",
+    ),
+}
+# OpenID Connect Core 1.0, 3.1.2.6, and RFC 6749, 4.1.2.1.
+AUTHORIZATION_ERRORS: Final = frozenset(
+    {
+        "invalid_request",
+        "unauthorized_client",
+        "access_denied",
+        "unsupported_response_type",
+        "invalid_scope",
+        "server_error",
+        "temporarily_unavailable",
+        "interaction_required",
+        "login_required",
+        "account_selection_required",
+        "consent_required",
+    }
+)
+
+
+@method_decorator(strict, name="dispatch")
+class OIDCCallbackView(OIDCAuthenticationCallbackView):
+    """The way back from the OpenID provider. Its route is marked `own_transactions`, since the provider is asked.
+
+    The library holds the state of a sign-in; who comes in is the backend's word, and every refusal a page.
+    """
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        try:
+            if "error" in request.GET:
+                raise self._declined(request)
+            response: HttpResponse = super().get(request)
+        except SignInRefused as refused:
+            return _refusal(request, refused)
+        except SuspiciousOperation:
+            return _refusal(request, NotBegunHere("unknown_state"))
+        return response
+
+    def login_success(self) -> HttpResponse:
+        # Before the session is made anew, which may empty it.
+        target = self.success_url
+        if auth.SESSION_KEY in self.request.session:
+            # Django keeps the key of who is in already; what was in somebody's hand opens no more than before.
+            self.request.session.cycle_key()
+        # Also for who is in already: the session then says by which way, on which the second factor depends.
+        auth.login(self.request, self.user)
+        log.info("staff_signed_in", source="oidc")
+        return redirect(target)
+
+    def login_failure(self) -> HttpResponse:
+        raise NotBegunHere("unknown_state")
+
+    @staticmethod
+    def _declined(request: HttpRequest) -> Declined:
+        """The state is used up; who is signed in here stays, since any page may link to this address."""
+        states = request.session.get("oidc_states", {})
+        if states.pop(request.GET.get("state", ""), None) is None:
+            return Declined("unknown_state")
+        request.session.modified = True
+        error = request.GET["error"]
+        return Declined(f"provider_{error if error in AUTHORIZATION_ERRORS else 'error'}")
+
+
+def _refusal(request: HttpRequest, refused: SignInRefused) -> HttpResponse:
+    log.warning("staff_sign_in_refused", source="oidc", code=refused.code)
+    status, title, advice = REFUSALS[type(refused)]
+    context = {"title": title, "advice": advice, "request_id": str(getattr(request, "id", "") or "")}
+    response = render(request, "accounts/sign_in_refused.html", context, status=status)
+    response["Cache-Control"] = "no-store"
+    return response
 
 
 def locked_out(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:

@@ -2,12 +2,15 @@
 
 from datetime import timedelta
 
+from django.core.exceptions import ImproperlyConfigured
+
 from memory_platform.embedded import connection_urls, redis_client_url
 from memory_platform.environment import environment
 
-from .base import INSTALLED_APPS
-
 _env = environment()
+_oidc_gaps = _env.oidc_gaps()
+if _oidc_gaps:
+    raise ImproperlyConfigured(f"OIDC_CLIENT_ID needs an https address in {', '.join(_oidc_gaps)}.")
 
 OUTBOUND_PRIVATE_HOSTS = frozenset(host.lower() for host in _env.outbound_private_hosts)
 TRUSTED_PROXIES = _env.trusted_proxies
@@ -52,20 +55,18 @@ STAFF_SECOND_FACTOR = _env.staff_second_factor or _env.memory_production
 OTP_TOTP_ISSUER = "Memory governance"
 OTP_ADMIN_HIDE_SENSITIVE_DATA = True
 
-OIDC_ENABLED = _env.oidc_client_id is not None
+OIDC_ENABLED = bool(_env.oidc_client_id)
 OIDC_SECOND_FACTOR = _env.oidc_second_factor
 if OIDC_ENABLED:
-    INSTALLED_APPS += ["mozilla_django_oidc"]
     AUTHENTICATION_BACKENDS += ["apps.accounts.oidc.StaffOIDCBackend"]
     OIDC_RP_CLIENT_ID = _env.oidc_client_id
     OIDC_RP_CLIENT_SECRET = _env.oidc_client_secret.get_secret_value() if _env.oidc_client_secret else ""
+    OIDC_TOKEN_USE_BASIC_AUTH = _env.oidc_token_basic
     OIDC_RP_SIGN_ALGO = _env.oidc_sign_algorithm
     OIDC_RP_SCOPES = "openid email"
+    OIDC_OP_ISSUER = _env.oidc_issuer
     OIDC_OP_AUTHORIZATION_ENDPOINT = _env.oidc_authorization_url
     OIDC_OP_TOKEN_ENDPOINT = _env.oidc_token_url
     OIDC_OP_USER_ENDPOINT = _env.oidc_user_url
     OIDC_OP_JWKS_ENDPOINT = _env.oidc_jwks_url
-    # Staff are made by a superuser; the provider only says who came.
-    OIDC_CREATE_USER = False
     OIDC_USE_PKCE = True
-    OIDC_TIMEOUT = 10

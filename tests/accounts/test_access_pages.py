@@ -127,6 +127,22 @@ def test_a_staff_user_is_made_in_groups_with_a_password_shown_once(scene: Scene)
     assert scene.act(f"{STAFF}create/", username="a b").status_code == 400
 
 
+def test_a_staff_user_is_given_an_address_that_nobody_else_has(scene: Scene) -> None:
+    assert scene.act(f"{STAFF}create/", username="ana", email="ana@example.org").status_code == 200
+    assert scene.act(f"{STAFF}create/", username="ben", email="ANA@example.org").status_code == 409
+    person = make_staff(scene.world.workspace, "view_traces")
+    page = f"{STAFF}{person.pk}/change-email/"
+    assert scene.act(page, email="Ana@example.org").status_code == 409
+    assert scene.act(page, email="no address").status_code == 422
+    for email in ("ben@example.org", "Ben@example.org", ""):
+        assert scene.act(page, email=email).status_code == 302
+        assert User.objects.get(pk=person.pk).email == email
+    assert scene.actions()[-3:] == ["accounts.change_staff_email"] * 3
+    other = make_staff(scene.world.workspace, "view_traces")
+    assert scene.act(f"{STAFF}{other.pk}/change-email/", email="").status_code == 302
+    assert scene.operator.post(page, {"reason": "r", "email": "eve@example.org"}).status_code == 404
+
+
 def test_a_staff_user_is_signed_off_at_once_and_let_in_again(scene: Scene) -> None:
     person = make_staff(scene.world.workspace, "view_traces")
     theirs = Client()

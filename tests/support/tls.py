@@ -65,7 +65,8 @@ def https_server(folder: Path, handle: Handler) -> Iterator[tuple[str, Path]]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Request)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
+    # A browser opens connections that it may never speak on: the handshake is of the thread that answers.
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:

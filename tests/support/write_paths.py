@@ -83,6 +83,9 @@ REFUSED: dict[str, Path] = {
     f"{WS}.staff.create_staff:reason": lambda s, t: s.as_root(
         accounts.create_staff, username=f"u{uuid4().hex}", reason=t
     ),
+    f"{WS}.staff.change_staff_email:reason": lambda s, t: s.as_root(
+        accounts.change_staff_email, s.staff.pk, email=f"{uuid4().hex}@example.org", reason=t
+    ),
     f"{WS}.staff.deactivate_staff:reason": lambda s, t: s.as_root(
         accounts.deactivate_staff, s.staff.pk, reason=t
     ),

@@ -69,6 +69,39 @@ class CreateStaff(GovernedAction):
         )
 
 
+class EmailForm(ReasonForm):
+    email = forms.EmailField(
+        required=False,
+        label="E-mail",
+        help_text="empty: nobody signs in as this user through the organisation",
+        widget=forms.EmailInput(attrs={"class": "gv-input", "data-focus": ""}),
+    )
+
+
+class ChangeEmail(GovernedAction):
+    name, path, label, kind = "change_email", "<int:object_id>/change-email/", "Change e-mail…", ""
+    title = "Change the e-mail address"
+
+    @classmethod
+    def permitted(cls, model_admin: Any, request: HttpRequest, obj: Any) -> bool:
+        return bool(getattr(request.user, "is_superuser", False))
+
+    def make_form(self, request: HttpRequest, obj: Any, data: Any = None) -> ReasonForm:
+        form = EmailForm(data, initial={"email": obj.email})
+        form.order_fields(["email", "reason"])
+        return form
+
+    def preview(self, request: HttpRequest, obj: Any, form: ReasonForm) -> Preview:
+        summary = "Whoever the organisation's sign-in service knows by the new address comes in as this user."
+        return Preview(summary, "Change it", {"email": obj.email})
+
+    def act(self, request: HttpRequest, obj: Any, data: dict[str, Any], preview: Preview) -> Done:
+        if data["email"] == obj.email:
+            return Done("Nothing differs; nothing was changed.", audit_id="")
+        services.change_staff_email(obj.pk, email=data["email"], reason=data["reason"])
+        return Done(f"The e-mail address of {obj.get_full_name() or obj.username} is changed.")
+
+
 class DeactivateStaff(GovernedAction):
     name, path, label, kind = "deactivate", "<int:object_id>/deactivate/", "Sign off…", "danger-link"
     title = "Sign the staff user off"
@@ -123,7 +156,7 @@ class StaffAdmin(ModelAdmin):
     superuser_sees = True
     exports = False
     page_template = "core/page.html"
-    governed = (CreateStaff, DeactivateStaff, ActivateStaff)
+    governed = (CreateStaff, ChangeEmail, DeactivateStaff, ActivateStaff)
 
     @admin.display(description="staff user")
     def who(self, obj: User) -> SafeString:

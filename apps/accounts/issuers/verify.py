@@ -11,12 +11,8 @@ from jwt.exceptions import PyJWTError
 
 from apps.accounts import subjects
 from apps.accounts.caller import SCOPES, Caller
-from apps.accounts.issuers import keys
+from apps.accounts.issuers import keys, signed
 from apps.core.problems import NotFound, Unauthenticated
-
-LEEWAY_SECONDS = 30
-# The fewest registered claims that make a JWT one for us, now, by somebody we know.
-REQUIRED = ("iss", "aud", "exp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +38,14 @@ def looks_like_jwt(credential: str) -> bool:
 
 def caller_of_jwt(token: str) -> Caller:
     """The principal that a JWT names, made at first sight. Raises Unauthenticated. Outside of any session."""
-    algorithm, key_id = _header(token)
-    issuer = _issuer(token)
-    if algorithm not in issuer.algorithms:
-        raise Unauthenticated
-    claims = _verified(token, issuer, algorithm, key_id)
+    try:
+        algorithm, key_id = signed.header(token)
+        issuer = _issuer(token)
+        if algorithm not in issuer.algorithms:
+            raise Unauthenticated
+        claims = _verified(token, issuer, algorithm, key_id)
+    except signed.InvalidToken as error:
+        raise Unauthenticated from error
     subject = subjects.of_claim(issuer.subject_prefix, claims.get(issuer.subject_claim))
     if subject is None:
         raise Unauthenticated
@@ -55,17 +54,6 @@ def caller_of_jwt(token: str) -> Caller:
     except NotFound as error:
         raise Unauthenticated from error
     return Caller(identity, "jwt", _scopes(issuer, claims), None, issuer.speaks_for_user)
-
-
-def _header(token: str) -> tuple[str, str | None]:
-    try:
-        header = jwt.get_unverified_header(token)
-    except PyJWTError as error:
-        raise Unauthenticated from error
-    algorithm, key_id = header.get("alg"), header.get("kid")
-    if algorithm not in keys.ALGORITHMS or not (key_id is None or isinstance(key_id, str)):
-        raise Unauthenticated
-    return str(algorithm), key_id
 
 
 def _issuer(token: str) -> Issuer:
@@ -101,21 +89,11 @@ def _verified(token: str, issuer: Issuer, algorithm: str, key_id: str | None) ->
     candidates = keys.matching_keys(
         pinned=issuer.pinned_keys, jwks_url=issuer.jwks_url, key_id=key_id, algorithm=algorithm
     )
+    # The row was found by it.
     iss = jwt.decode(token, options={"verify_signature": False})["iss"]
-    for key in candidates:
-        try:
-            return jwt.decode(
-                token,
-                key,
-                algorithms=[algorithm],
-                audience=issuer.audience,
-                issuer=iss,
-                leeway=LEEWAY_SECONDS,
-                options={"require": list(REQUIRED)},
-            )
-        except PyJWTError:
-            continue
-    raise Unauthenticated
+    return signed.verified_claims(
+        token, issuer=iss, audience=issuer.audience, algorithm=algorithm, candidates=candidates
+    )
 
 
 def _scopes(issuer: Issuer, claims: dict[str, Any]) -> frozenset[str]:

@@ -8,7 +8,13 @@ from apps.accounts.services.principals import (
     enable_principal,
     enter_principal,
 )
-from apps.accounts.services.staff import NewStaff, activate_staff, create_staff, deactivate_staff
+from apps.accounts.services.staff import (
+    NewStaff,
+    activate_staff,
+    change_staff_email,
+    create_staff,
+    deactivate_staff,
+)
 from apps.accounts.services.tokens import NewToken, create_token, revoke_token, rotate_token
 from apps.accounts.services.workspaces import create_workspace, workspace_id
 
@@ -17,6 +23,7 @@ __all__ = [
     "NewToken",
     "activate_staff",
     "change_issuer",
+    "change_staff_email",
     "create_issuer",
     "create_principal",
     "create_staff",

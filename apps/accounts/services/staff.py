@@ -1,4 +1,5 @@
-"""Staff users: made with an initial password that is known once, signed off and on again. By superusers."""
+"""Staff users: made with an initial password that is known once, given an address, signed off and
+on again. By superusers."""
 
 import secrets
 from collections.abc import Iterable
@@ -41,6 +42,7 @@ def create_staff(
     """A staff user in the named groups (workspace, title). Raises Forbidden, InvalidRequest, StateConflict."""
     selectors.require_superuser()
     _check(username, email)
+    _require_free(email)
     if User.objects.filter(username__iexact=username).exists():
         raise StateConflict("There is a staff user of that name.", code="staff_exists")
     password = secrets.token_urlsafe(PASSWORD_BYTES)
@@ -52,6 +54,21 @@ def create_staff(
         join_group(user=user, workspace=workspace, title=title, reason=reason)
     audit.record("accounts.create_staff", STAFF, user.pk, workspace=None, reason=reason)
     return NewStaff(user, password)
+
+
+def change_staff_email(user_id: int, *, email: str, reason: str) -> User:
+    """The address by which an OpenID provider names the user; empty: it names nobody. Idempotent.
+
+    Raises Forbidden, InvalidRequest, NotFound, StateConflict.
+    """
+    user = _staff(user_id)
+    _check(user.username, email)
+    if user.email != email:
+        _require_free(email, but=user)
+        user.email = email
+        user.save(update_fields=["email"])
+        audit.record("accounts.change_staff_email", STAFF, user.pk, workspace=None, reason=reason)
+    return user
 
 
 def deactivate_staff(user_id: int, *, reason: str) -> User:
@@ -87,6 +104,15 @@ def _set_active(user: User, active: bool, action: str, reason: str) -> User:
         user.save(update_fields=["is_active"])
         audit.record(action, STAFF, user.pk, workspace=None, reason=reason)
     return user
+
+
+def _require_free(email: str, but: User | None = None) -> None:
+    """Two staff users of one address would keep each other out. Raises StateConflict."""
+    others = User.objects.filter(email__iexact=email, is_staff=True)
+    if but is not None:
+        others = others.exclude(pk=but.pk)
+    if email and others.exists():
+        raise StateConflict("Another staff user has that e-mail address.", code="address_taken")
 
 
 def _check(username: str, email: str) -> None:
