@@ -11,7 +11,7 @@ from apps.graph.services.items import TYPES
 from apps.retrieval.candidates import Attributes
 from apps.retrieval.candidates.filters import Restriction, restriction
 from apps.retrieval.candidates.pool import read_attributes
-from apps.retrieval.candidates.run import answer_all, session_cursor
+from apps.retrieval.candidates.run import Channel, answer_all, session_cursor
 from apps.retrieval.emptiness import filters_unmatched, why_nothing_new
 from apps.retrieval.folding import fold_key
 from apps.retrieval.hydrate import Display, hydrate
@@ -83,7 +83,9 @@ def scan(request: RetrievalRequest) -> Listing:
     allowed = restriction(windowed, current_principal())
     cap = min(request.limit * 5, MAX_SURFACE)
     names = [name for name in (*PASSAGE_SURFACES, MEMORY_SURFACE) if _asked(name, request, allowed)]
-    answers = answer_all([[(_surface_sql(name, allowed), _values(name, allowed, cap))] for name in names])
+    answers = answer_all(
+        [Channel((_surface_sql(name, allowed), _values(name, allowed, cap))) for name in names]
+    )
     surfaces = tuple(
         Surface(name, min(len(answer.rows), cap), len(answer.rows) > cap, answer.error)
         for name, answer in zip(names, answers, strict=True)

@@ -165,6 +165,12 @@ class Node(OwnedModel):
             ),
         ]
         indexes = [
+            # Who deletes a node looks for those that it superseded.
+            models.Index(
+                fields=["principal", "superseded_by"],
+                name="graph_node_superseded",
+                condition=Q(superseded_by__isnull=False),
+            ),
             models.Index(
                 fields=["principal", "-updated_at"],
                 name="graph_node_live",

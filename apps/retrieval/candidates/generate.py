@@ -86,15 +86,15 @@ def _ask(
     depth: int,
 ) -> tuple[dict[str, run.Answer], semantic.Method | None]:
     """The answers of the channels that need no other, in one round trip; one with nothing to ask answers nothing."""
-    asked: dict[str, list[run.Statement]] = {}
+    asked: dict[str, run.Channel] = {}
     method: semantic.Method | None = None
     if words.terms:
-        asked["lexical"] = [lexical.statement(words, allowed, depth)]
+        asked["lexical"] = run.Channel(lexical.statement(words, allowed, depth))
     if request.embedding.vector is not None and vectors.rows:
         method = vectors.method
-        asked["semantic"] = _semantic_statements(request, allowed, method, depth)
+        asked["semantic"] = semantic.channel(method, request.embedding, allowed, depth)
     if known.standing:
-        asked["pinned"] = [standing.statement(allowed, depth)]
+        asked["pinned"] = run.Channel(standing.statement(allowed, depth))
     answers = dict.fromkeys(("lexical", "semantic", "pinned"), run.Answer())
     answers |= dict(zip(asked, run.answer_all(list(asked.values())), strict=True))
     by_meaning = answers["semantic"]
@@ -102,7 +102,7 @@ def _ask(
     if method == "hnsw" and (by_meaning.error is None) and len(by_meaning.rows) < needed:
         # The walk starved among rows that are not the caller's or do not pass the filters.
         method = "exact"
-        (answers["semantic"],) = run.answer_all([_semantic_statements(request, allowed, method, depth)])
+        (answers["semantic"],) = run.answer_all([semantic.channel(method, request.embedding, allowed, depth)])
     return answers, method
 
 
@@ -122,7 +122,7 @@ def _walk(
     if not best and not names.keys and not names.slugs:
         return run.Answer()
     found = [*hits, *(row[0] for row in answers["pinned"].rows)]
-    (answer,) = run.answer_all([[linked.statement(names, best, found, allowed, depth)]])
+    (answer,) = run.answer_all([run.Channel(linked.statement(names, best, found, allowed, depth))])
     return answer
 
 
@@ -134,13 +134,6 @@ def _best(by_words: run.Answer, by_meaning: run.Answer) -> list[UUID]:
             fused[row[0]] += 1 / (FUSION_K + rank)
     ranked = sorted(fused, key=lambda node_id: (-fused[node_id], node_id.int))
     return ranked[: linked.BEST_HITS]
-
-
-def _semantic_statements(
-    request: RetrievalRequest, allowed: Restriction, method: semantic.Method, depth: int
-) -> list[run.Statement]:
-    main = semantic.statement(method, request.embedding, allowed, depth)
-    return [main] if method == "exact" else [(semantic.SETTINGS, {}), main]
 
 
 def _pool(cursor: Any, request: RetrievalRequest, answers: Mapping[str, run.Answer]) -> list[Candidate]:

@@ -48,9 +48,13 @@ FROM (SELECT s.* FROM scored s{filter}
 {node}
 ORDER BY s.every_group DESC, s.bm25 DESC, n.id
 """
+# What was found is looked up in a hash table: a join was once planned for a few rows, as a loop within a loop over
+# tens of thousands. `IS TRUE` keeps the look-up from becoming one.
 _LIMITED = """first_hits AS MATERIALIZED ({first}),
 found AS MATERIALIZED (SELECT DISTINCT key FROM first_hits),
-hits AS (SELECT * FROM first_hits UNION ALL SELECT l.* FROM ({later}) l JOIN found ON found.key = l.key)"""
+hits AS (
+  SELECT * FROM first_hits UNION ALL
+  SELECT l.* FROM ({later}) l WHERE (l.key IN (SELECT key FROM found)) IS TRUE)"""
 
 
 def statement(plan: Plan, restriction: Restriction, depth: int) -> tuple[str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Both channels in one round trip, each in a savepoint of its own, so that one may fail alone."""
+"""Channels in one round trip, each in a savepoint of its own, so that one may fail alone."""
 
 import logging
 from collections.abc import Sequence
@@ -12,9 +12,18 @@ from apps.core.db.cursors import session_cursor
 
 logger = logging.getLogger(__name__)
 
-__all__ = ("Answer", "Statement", "answer_all", "session_cursor")
+__all__ = ("Answer", "Channel", "Statement", "answer_all", "session_cursor")
 
 Statement = tuple[str, dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A statement, and what is set before it and set back after it."""
+
+    statement: Statement
+    before: Sequence[str] = ()
+    after: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +39,8 @@ class Answer:
         return float(self.rows[0][-1]) if self.rows else 0.0
 
 
-def answer_all(channels: Sequence[Sequence[Statement]]) -> list[Answer]:
-    """Run the statements of each channel, the last of which gives its rows; one round trip for all.
+def answer_all(channels: Sequence[Channel]) -> list[Answer]:
+    """Ask each channel; one round trip for all.
 
     When one fails (its timeout, a missing index), each is run again by itself, so that the others' rows are in
     place and the session stays usable.
@@ -46,24 +55,27 @@ def answer_all(channels: Sequence[Sequence[Statement]]) -> list[Answer]:
     return [_alone(session, channel) for channel in channels]
 
 
-def _together(session: "psycopg.Connection[Any]", channels: Sequence[Sequence[Statement]]) -> list[Answer]:
-    cursors = []
+def _together(session: "psycopg.Connection[Any]", channels: Sequence[Channel]) -> list[Answer]:
     with session.pipeline():
         _run(session, "SAVEPOINT channels")
-        for channel in channels:
-            for sql, values in channel:
-                cursor = _run(session, sql, values)
-            cursors.append(cursor)
+        cursors = [_ask(session, channel) for channel in channels]
         _run(session, "RELEASE SAVEPOINT channels")
     return [Answer(cursor.fetchall()) for cursor in cursors]
 
 
-def _alone(session: "psycopg.Connection[Any]", channel: Sequence[Statement]) -> Answer:
+def _ask(session: "psycopg.Connection[Any]", channel: Channel) -> "psycopg.Cursor[Any]":
+    for sql in channel.before:
+        _run(session, sql)
+    cursor = _run(session, *channel.statement)
+    for sql in channel.after:
+        _run(session, sql)
+    return cursor
+
+
+def _alone(session: "psycopg.Connection[Any]", channel: Channel) -> Answer:
     _run(session, "SAVEPOINT channels")
     try:
-        for sql, values in channel:
-            cursor = _run(session, sql, values)
-        answer = Answer(cursor.fetchall())
+        answer = Answer(_ask(session, channel).fetchall())
     except psycopg.Error as error:
         _run(session, "ROLLBACK TO SAVEPOINT channels")
         logger.warning("channel_failed sqlstate=%s", error.sqlstate)

@@ -7,6 +7,7 @@ from apps.core.db.wire import halfvec, uuids
 from apps.graph.embedders import QueryEmbedding
 
 from .filters import Restriction
+from .run import Channel
 from .statistics import Statistics
 
 EXACT_ROWS = 20_000
@@ -35,11 +36,14 @@ measured AS MATERIALIZED (
 SELECT node_id, cosine, extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000
 FROM measured ORDER BY cosine DESC, node_id LIMIT %(depth)s
 """
-SETTINGS = (
+# Row policies name the owners a second time, so that the planner takes few rows to be theirs, and would read and sort
+# every vector of an owner of a hundred thousand. Where nothing may be sorted, only the index gives the order.
+WALKING = (
     "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), "
     f"set_config('hnsw.ef_search', '{EF_SEARCH}', true), "
-    f"set_config('hnsw.max_scan_tuples', '{MAX_SCAN_TUPLES}', true)"
+    f"set_config('hnsw.max_scan_tuples', '{MAX_SCAN_TUPLES}', true), set_config('enable_sort', 'off', true)",
 )
+WALKED = ("SELECT set_config('enable_sort', 'on', true)",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,12 @@ def choose(statistics: Statistics, *, exact_rows: int = EXACT_ROWS) -> SemanticP
     rows = statistics.vectors()
     small = rows <= exact_rows or rows < EXACT_SHARE * statistics.index_vectors
     return SemanticPlan("exact" if small else "hnsw", rows)
+
+
+def channel(method: Method, embedding: QueryEmbedding, restriction: Restriction, depth: int) -> Channel:
+    """The statement with the settings under which it is to be planned and run."""
+    asked = statement(method, embedding, restriction, depth)
+    return Channel(asked) if method == "exact" else Channel(asked, before=WALKING, after=WALKED)
 
 
 def statement(
