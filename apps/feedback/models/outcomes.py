@@ -110,6 +110,12 @@ class Credit(OwnedModel):
             models.Index(
                 fields=["principal", "edge_key"], name="feedback_credit_active_edge", condition=Q(active=True)
             ),
+            # Who deletes an action receipt looks for the credits that it reversed.
+            models.Index(
+                fields=["principal", "reversed_by"],
+                name="feedback_credit_reversed_by",
+                condition=Q(reversed_by__isnull=False),
+            ),
         ]
 
 

@@ -29,6 +29,9 @@ _WALK = """
 SELECT v.node_id, v.vec FROM graph_vector v{filter}{condition} v.embedder_id = {embedder}
   AND v.principal_id = ANY(%(owners)s)
 ORDER BY v.vec::halfvec({dims}) <=> %(query)s::halfvec({dims}) LIMIT %(fetched)s"""
+_JOINED = "JOIN graph_node n ON n.id = v.node_id"
+# Of a walk few rows are looked at, each by its key: joined, all nodes of the owner were read for them.
+_LOOKED_UP = "CROSS JOIN LATERAL (SELECT * FROM graph_node WHERE id = v.node_id OFFSET 0) n"
 _STATEMENT = """
 WITH nearest AS MATERIALIZED ({nearest}),
 measured AS MATERIALIZED (
@@ -75,8 +78,8 @@ def statement(
     Embedder and dimensions are written out: a partial index answers only to a constant.
     """
     assert embedding.vector is not None
-    join = restriction.join("JOIN graph_node n ON n.id = v.node_id")
-    form = _EXACT if method == "exact" else _WALK
+    form, node = (_EXACT, _JOINED) if method == "exact" else (_WALK, _LOOKED_UP)
+    join = restriction.join(node)
     dims = int(embedding.vector.shape[0])
     nearest = form.format(
         dims=dims,
