@@ -4,7 +4,15 @@ from apps.core.access import choose_workspace, current_workspace, holds, workspa
 
 from .base import ModelAdmin
 from .changelist import KeysetChangeList
-from .filters import ChoiceFilter, DayFilter, TextFilter, WindowFilter, WorkspaceFilter, choice_filter
+from .filters import (
+    ChoiceFilter,
+    DayFilter,
+    PrincipalFilter,
+    TextFilter,
+    WindowFilter,
+    WorkspaceFilter,
+    choice_filter,
+)
 from .governed import BulkAction, Done, GovernedAction, Preview, ReasonForm
 from .trail import audit_trail
 
@@ -17,6 +25,7 @@ __all__ = [
     "KeysetChangeList",
     "ModelAdmin",
     "Preview",
+    "PrincipalFilter",
     "ReasonForm",
     "TextFilter",
     "WindowFilter",

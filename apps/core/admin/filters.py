@@ -154,6 +154,15 @@ class TextFilter(ChoiceFilter):
         return f"{self.title}: {value}" if value else ""
 
 
+class PrincipalFilter(TextFilter):
+    """The owner of the rows, by id."""
+
+    title = "principal"
+    parameter_name = "principal"
+    field = "principal_id"
+    hint = "id"
+
+
 class DayFilter(TextFilter):
     """One day (UTC) of an indexed time, as `2026-11-30`."""
 

@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.core import ui
-from apps.core.admin import ModelAdmin, TextFilter, WindowFilter, audit_trail, choice_filter, holds
+from apps.core.admin import ModelAdmin, PrincipalFilter, WindowFilter, audit_trail, choice_filter, holds
 from apps.core.admin.changelist import KeysetChangeList
 from apps.feedback.admin.actions import (
     EraseTrace,
@@ -37,13 +37,6 @@ MOST_RECEIPTS = 200
 
 class TraceWindow(WindowFilter):
     default = "24h"
-
-
-class PrincipalFilter(TextFilter):
-    title = "principal"
-    parameter_name = "principal"
-    field = "principal_id"
-    hint = "id"
 
 
 def _by_stage(rows: QuerySet[Trace], value: str) -> QuerySet[Trace]:

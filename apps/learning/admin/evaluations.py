@@ -10,7 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.core import ui
-from apps.core.admin import holds
+from apps.core.admin import PrincipalFilter, holds
 from apps.core.admin.changelist import KeysetChangeList
 from apps.learning.admin import evaluation_parts as parts
 from apps.learning.admin import run_parts as runs
@@ -42,7 +42,7 @@ DECISION = runs.decision_filter(
 @admin.register(Evaluation)
 class EvaluationAdmin(RunAdmin):
     run, results, groups, unit = "evaluation", EvaluationResult, "validation_groups", "steps"
-    list_filter = (DECISION, runs.STATUS, runs.PrincipalFilter)
+    list_filter = (DECISION, runs.STATUS, PrincipalFilter)
     governed = (NewEvaluation, RunAgain, HoldOut, KeepEvaluation, CancelRun)
 
     @admin.display(description="NDCG gain on validation groups")

@@ -10,9 +10,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.core import ui
-from apps.core.admin import ModelAdmin, choice_filter
+from apps.core.admin import ModelAdmin, PrincipalFilter, choice_filter
 from apps.core.admin.changelist import KeysetChangeList
-from apps.learning.admin import run_parts as runs
 from apps.learning.admin.subnav import subnav
 from apps.learning.admin.words import decision_mark, linked, page_url, status_mark, whose
 from apps.learning.models import Holdout, JudgedQuery, QuerySet
@@ -26,7 +25,7 @@ class QuerySetAdmin(ModelAdmin):
     list_name = "query sets"
     list_display = ("named", "whose", "queries", "judgments", "came_from", "made")
     list_select_related = ("principal",)
-    list_filter = (choice_filter("made of", "source", list(SOURCES.items())), runs.PrincipalFilter)
+    list_filter = (choice_filter("made of", "source", list(SOURCES.items())), PrincipalFilter)
     keyset = ("-created_at", "-id")
     page_template = "learning/run_page.html"
     list_before_template = "learning/subnav.html"

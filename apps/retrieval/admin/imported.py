@@ -14,6 +14,7 @@ from apps.core.admin import (
     GovernedAction,
     ModelAdmin,
     Preview,
+    PrincipalFilter,
     ReasonForm,
     TextFilter,
     WindowFilter,
@@ -39,13 +40,6 @@ from apps.retrieval.verdicts import Verdict
 class ImportWindow(WindowFilter):
     default = "all"
     field = "imported_at"
-
-
-class PrincipalFilter(TextFilter):
-    title = "principal"
-    parameter_name = "principal"
-    field = "principal_id"
-    hint = "id"
 
 
 class RequestFilter(TextFilter):
