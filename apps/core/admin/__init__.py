@@ -14,6 +14,7 @@ from .filters import (
     choice_filter,
 )
 from .governed import BulkAction, Done, GovernedAction, Preview, ReasonForm
+from .reveal import RevealAction
 from .trail import audit_trail
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Preview",
     "PrincipalFilter",
     "ReasonForm",
+    "RevealAction",
     "TextFilter",
     "WindowFilter",
     "WorkspaceFilter",

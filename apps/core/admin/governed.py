@@ -90,6 +90,7 @@ class GovernedAction(View):
     """Base of governed actions. Subclasses say the words and override `blocked`, `preview` and `act`.
 
     path: below the model's admin; `<path:object_id>/…/` for one object. grants: any of them on its workspace.
+    stands_elsewhere: the page draws its button itself, where it belongs; it is not among the actions of the page.
     previews_input: what is typed decides what happens, so the first POST shows that and the second, equal one acts.
     """
 
@@ -101,6 +102,7 @@ class GovernedAction(View):
     grants: ClassVar[tuple[str, ...]] = ()
     on_object: ClassVar[bool] = True
     on_selection: ClassVar[bool] = False
+    stands_elsewhere: ClassVar[bool] = False
     form_class: ClassVar[type[ReasonForm]] = ReasonForm
     fill: ClassVar[str] = ""
     previews_input: ClassVar[bool] = False
@@ -139,7 +141,8 @@ class GovernedAction(View):
 
     @classmethod
     def button(cls, model_admin: Any, request: HttpRequest, obj: Any) -> ui.ActionButton | None:
-        if not cls.permitted(model_admin, request, obj):
+        """Its button among the actions of the page, for who may take it."""
+        if cls.stands_elsewhere or not cls.permitted(model_admin, request, obj):
             return None
         href = model_admin.url(cls.name, *([obj.pk] if cls.on_object else []))
         return ui.ActionButton(cls.label, href, cls.kind, blocked=cls.blocked(model_admin, request, obj))

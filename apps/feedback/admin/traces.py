@@ -237,9 +237,7 @@ def query_lock(model_admin: TraceAdmin, request: HttpRequest, trace: Trace) -> A
         return format_html(
             '<span class="gv-subtle">query erased at {}</span>', ui.when(trace.query_erased_at)
         )
-    may = holds(request, trace, "reveal_text")
-    url = model_admin.url(RevealQuery.name, trace.pk) if may else ""
-    return format_html('<span id="query">{}</span>', ui.Lock("query closed", url))
+    return RevealQuery.lock(model_admin, request, trace, "query closed")
 
 
 def neighbours(model_admin: TraceAdmin, request: HttpRequest, trace: Trace) -> tuple[str, str]:
