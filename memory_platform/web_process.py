@@ -14,8 +14,8 @@ from memory_platform.logging import configure_structlog, logging_config
 configure_structlog()
 # Must be set before prometheus_client is imported: each worker writes its counters here, any of them shows all.
 _counters = os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", tempfile.mkdtemp(prefix="memory-metrics-"))
-# One thread embeds a question: a team of two took 19 ms for one of 15 tokens where one thread takes 16, and half as much
-# processor again, which the searches beside it need. OpenMP reads this when the model is loaded.
+# One thread embeds a question: a team of two took 19 ms for one of 15 tokens where one thread takes 16, and half as
+# much processor again, which the searches beside it need. OpenMP reads this when the model is loaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 logconfig_dict = logging_config(os.environ.get("LOG_LEVEL", "INFO"))
 
