@@ -10,7 +10,6 @@ from .filters import (
     PrincipalFilter,
     TextFilter,
     WindowFilter,
-    WorkspaceFilter,
     choice_filter,
 )
 from .governed import BulkAction, Done, GovernedAction, Preview, ReasonForm
@@ -31,7 +30,6 @@ __all__ = [
     "RevealAction",
     "TextFilter",
     "WindowFilter",
-    "WorkspaceFilter",
     "audit_trail",
     "choice_filter",
     "choose_workspace",

@@ -10,7 +10,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from apps.core import clock
-from apps.core.access import workspace_choices
 
 Choice = tuple[str, str]
 
@@ -118,17 +117,6 @@ class WindowFilter(ChoiceFilter):
     def chip(self) -> str:
         chosen = self.chosen()
         return "" if chosen == (self.default or "all") else f"window: {self.windows[chosen][0]}"
-
-
-class WorkspaceFilter(ChoiceFilter):
-    """Workspaces that the user sees, and no other."""
-
-    title = "workspace"
-    parameter_name = "workspace"
-    field = "workspace_id"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[Choice]:
-        return [(str(workspace.pk), workspace.name) for workspace in workspace_choices(request)]
 
 
 class TextFilter(ChoiceFilter):
