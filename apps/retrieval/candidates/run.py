@@ -1,4 +1,4 @@
-"""Both channels in one round trip, each in a savepoint of its own, so that one may fail alone."""
+"""Channels in one round trip, each in a savepoint of its own, so that one may fail alone."""
 
 import logging
 from collections.abc import Sequence
@@ -8,11 +8,7 @@ from typing import Any
 import psycopg
 from django.db import connection
 
-from apps.core.db.cursors import session_cursor
-
 logger = logging.getLogger(__name__)
-
-__all__ = ("Answer", "Statement", "answer_all", "session_cursor")
 
 Statement = tuple[str, dict[str, Any]]
 
