@@ -1,6 +1,13 @@
 """The base of every admin class and what hangs on it, and the pages of `core` itself (audit, policies)."""
 
-from apps.core.access import choose_workspace, current_workspace, holds, workspace_choices, workspaces_with
+from apps.core.access import (
+    choose_workspace,
+    current_workspace,
+    holds,
+    is_superuser,
+    workspace_choices,
+    workspaces_with,
+)
 
 from .base import ModelAdmin
 from .changelist import KeysetChangeList
@@ -35,6 +42,7 @@ __all__ = [
     "choose_workspace",
     "current_workspace",
     "holds",
+    "is_superuser",
     "workspace_choices",
     "workspaces_with",
 ]
