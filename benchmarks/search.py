@@ -155,8 +155,9 @@ def bare_candidates(me: Any, requests: list[Any]) -> Callable[[Any], None]:
     """The statements by which a request finds its candidates and their attributes, and nothing around them."""
     import psycopg
 
+    from apps.core.db.cursors import session_cursor
     from apps.core.db.sessions import principal_session
-    from apps.retrieval.candidates import generate, run
+    from apps.retrieval.candidates import generate
 
     sent: dict[str, list[tuple[Any, Any]]] = {}
     execute = psycopg.Cursor.execute
@@ -178,7 +179,7 @@ def bare_candidates(me: Any, requests: list[Any]) -> Callable[[Any], None]:
 
     def call(request: Any) -> None:
         with principal_session(me):
-            cursor = run.session_cursor()
+            cursor = session_cursor()
             for sql, values in sent[request.query]:
                 cursor.execute(sql, values, binary=True).fetchall()
 

@@ -44,6 +44,11 @@ def holds(request: HttpRequest, obj: models.Model, *grants: str) -> bool:
     return workspace_of(obj) in workspaces_with(request, *grants)
 
 
+def is_superuser(request: HttpRequest) -> bool:
+    """Whether a superuser asks: one manages accounts, and sees no data by that."""
+    return bool(getattr(request.user, "is_superuser", False) and request.user.is_active)
+
+
 def workspace_of(obj: models.Model) -> UUID | None:
     """The workspace a row belongs to; a workspace belongs to itself."""
     if obj._meta.label == "accounts.Workspace":

@@ -1,4 +1,4 @@
-"""Digests of nodes (version 3): SHA-256 over the RFC 8785 array of what makes a node the same node."""
+"""Digests of nodes: SHA-256 over the RFC 8785 array of what makes a node the same node."""
 
 import hashlib
 import re
@@ -8,6 +8,7 @@ from typing import Any
 from apps.core import canonical
 
 DIGEST_VERSION = 3
+"""Of the rule below; a node keeps the one that its digest was made by."""
 
 _WHITE = re.compile(r"\s+")
 

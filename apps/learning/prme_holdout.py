@@ -107,7 +107,7 @@ def arm_of(receipt: PrmeReceipt) -> Arm:
         fixed=fixed,
         policy=_policy(receipt),
         features=features,
-        features_sha256=hashlib.sha256(_compact(features)).hexdigest(),
+        features_sha256=hashlib.sha256(_unescaped(features)).hexdigest(),
         multipliers=_multipliers(parameters.get("ranking_multipliers")),
         order=tuple(candidate.node_id for candidate in document.candidates),
     )
@@ -144,9 +144,9 @@ def _input_checksum(inputs: HoldoutInputs, config: HoldoutConfig) -> str:
         "trials": [pair.trial.model_dump(mode="json", include=set(_PRME_TRIAL)) for pair in pairs],
         "receipt_checksums": {arm.request_id: arm.checksum for arm in arms},
     }
-    return hashlib.sha256(_compact(value)).hexdigest()
+    return hashlib.sha256(_unescaped(value)).hexdigest()
 
 
-def _compact(value: Any) -> bytes:
+def _unescaped(value: Any) -> bytes:
     """Compact JSON with sorted keys and unescaped characters: the form that PRME hashes here."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()

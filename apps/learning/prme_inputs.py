@@ -177,13 +177,13 @@ def _input_checksum(
     spool: ReceiptSpool, records: Sequence[LabelRecord], query_groups: Mapping[str, str]
 ) -> str:
     """PRME's checksum over groups, receipts and records, without holding them all."""
-    digest = hashlib.sha256(b'{"query_groups":' + _compact(dict(query_groups)) + b',"receipts":[')
+    digest = hashlib.sha256(b'{"query_groups":' + _escaped(dict(query_groups)) + b',"receipts":[')
     for index, raw in enumerate(spool.sorted_raw()):
-        digest.update((b"," if index else b"") + _compact(load_json(raw)))
-    digest.update(b'],"records":' + _compact([record.model_dump(mode="json") for record in records]) + b"}")
+        digest.update((b"," if index else b"") + _escaped(load_json(raw)))
+    digest.update(b'],"records":' + _escaped([record.model_dump(mode="json") for record in records]) + b"}")
     return digest.hexdigest()
 
 
-def _compact(value: Any) -> bytes:
+def _escaped(value: Any) -> bytes:
     """Compact JSON with sorted keys and escaped non-ASCII characters: the form that PRME hashes."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()

@@ -1,7 +1,5 @@
 """Routes of ranking profiles: they are made from ids, and moved by commands that say what they expect."""
 
-from typing import Any
-
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
@@ -138,5 +136,5 @@ class TransitionsView(LearningAPIView):
         return answer(selectors.transitions_page(query))
 
 
-def command_of(call: Any) -> Command:
+def command_of(call: ActivateRequest) -> Command:
     return Command(call.change_id, call.expected_active, call.reason)

@@ -24,6 +24,7 @@ from typing import Any
 
 import structlog
 from django.db import DatabaseError, connection
+from django.db.backends.utils import CursorWrapper
 from psycopg import errors, sql
 
 from apps.core.db.sessions import maintenance_session, monitor_session
@@ -208,7 +209,7 @@ def _one_batch(kind: Expiry, state: Drained) -> dict[str, int]:
     return counts
 
 
-def _call(cursor: Any, function: str, parameters: list[Any]) -> dict[str, int]:
+def _call(cursor: CursorWrapper, function: str, parameters: list[Any]) -> dict[str, int]:
     """The one row of counts that a function returns, by column; a function of one number has one column."""
     marks = sql.SQL(", ").join(sql.Placeholder() * len(parameters))
     cursor.execute(
@@ -284,7 +285,7 @@ def status(name: str) -> Status:
     return Status(name, values, _reasons(kind, values), kind.grace_seconds, may_be_new)
 
 
-def _row(cursor: Any) -> dict[str, Any]:
+def _row(cursor: CursorWrapper) -> dict[str, Any]:
     names = [column[0] for column in cursor.description]
     return dict(zip(names, cursor.fetchone(), strict=True))
 

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from apps.core import clock
 from apps.operations.declarations import Declaration, declared
-from apps.operations.models import Alarm, Job, JobRun, Process
+from apps.operations.models import Alarm, Job, Process
 
 LIVE_WITHIN = timedelta(seconds=60)
 
@@ -26,11 +26,6 @@ def live_process_ids() -> set[UUID]:
 def open_alarms() -> QuerySet[Alarm]:
     """Alarms that are not resolved, newest first; with the rows that the session may see."""
     return Alarm.objects.filter(resolved_at=None).order_by("-opened_at", "-id")
-
-
-def recent_runs(name: str) -> QuerySet[JobRun]:
-    """Runs of one job, newest first."""
-    return JobRun.objects.filter(name=name).order_by("-started_at")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from apps.retrieval.candidates.run import session_cursor
+from apps.core.db.cursors import session_cursor
 from apps.retrieval.exceptions import ContextChanged
 from apps.retrieval.packing import (
     PACKING,

@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 from django.db import transaction
+from psycopg import Cursor
 
 from apps.core.db.sessions import current_principal
 from apps.retrieval.candidates import generate
@@ -32,7 +33,9 @@ _LISTABLE = (
 )
 
 
-def filters_unmatched(cursor: Any, request: RetrievalRequest, allowed: Restriction) -> tuple[str, ...] | None:
+def filters_unmatched(
+    cursor: Cursor[Any], request: RetrievalRequest, allowed: Restriction
+) -> tuple[str, ...] | None:
     """Names of the filters whose value matches nothing that is indexed; None when that could not be found out."""
     given = [name for name in _PROBES if getattr(request.filters, name) is not None]
     values = {"owners": list(allowed.owners), **allowed.values}
@@ -41,7 +44,7 @@ def filters_unmatched(cursor: Any, request: RetrievalRequest, allowed: Restricti
             unmatched = []
             for name in given:
                 cursor.execute(_PROBES[name], values)
-                if not cursor.fetchone()[0]:
+                if not _only(cursor):
                     unmatched.append(name)
     except psycopg.Error:
         logger.warning("filter_probe_failed")
@@ -50,7 +53,7 @@ def filters_unmatched(cursor: Any, request: RetrievalRequest, allowed: Restricti
 
 
 def why_empty(
-    cursor: Any,
+    cursor: Cursor[Any],
     request: RetrievalRequest,
     allowed: Restriction,
     below_threshold: int,
@@ -64,7 +67,7 @@ def why_empty(
 
 
 def why_nothing_new(
-    cursor: Any,
+    cursor: Cursor[Any],
     request: RetrievalRequest,
     windowed: RetrievalRequest,
     allowed: Restriction,
@@ -81,7 +84,7 @@ def why_nothing_new(
         _LISTABLE.format(conditions=anything.eligible()),
         {"owners": list(allowed.owners), "most": MAX_COUNT, **anything.values},
     )
-    return _counts(cursor, allowed, int(cursor.fetchone()[0]), 0, unmatched)
+    return _counts(cursor, allowed, int(_only(cursor)), 0, unmatched)
 
 
 def _unfiltered(request: RetrievalRequest) -> RetrievalRequest:
@@ -89,14 +92,20 @@ def _unfiltered(request: RetrievalRequest) -> RetrievalRequest:
 
 
 def _counts(
-    cursor: Any, allowed: Restriction, removed: int, below: int, unmatched: tuple[str, ...] | None
+    cursor: Cursor[Any], allowed: Restriction, removed: int, below: int, unmatched: tuple[str, ...] | None
 ) -> dict[str, Any]:
     cursor.execute(_ARCHIVED, {"owners": list(allowed.owners), "most": MAX_COUNT})
     counts: dict[str, Any] = {
         "removed_by_filters": removed,
         "below_threshold": below,
-        "archived": int(cursor.fetchone()[0]),
+        "archived": int(_only(cursor)),
     }
     if unmatched is not None:
         counts["filters_unmatched"] = list(unmatched)
     return counts
+
+
+def _only(cursor: Cursor[Any]) -> Any:
+    """The one value of the one row."""
+    ((value,),) = cursor.fetchall()
+    return value

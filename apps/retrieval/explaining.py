@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 from uuid import UUID
 
+from psycopg import Cursor
+
+from apps.core.db.cursors import session_cursor
 from apps.core.db.sessions import current_principal
 from apps.retrieval.candidates import Attributes, Candidate, generate
 from apps.retrieval.candidates.filters import DEFAULT_KINDS, conditions
 from apps.retrieval.candidates.pool import read_attributes
-from apps.retrieval.candidates.run import session_cursor
 from apps.retrieval.policy import FEATURES
 from apps.retrieval.ranking import refusal
 from apps.retrieval.receipts.replay import raw_of, scores_by_step
@@ -157,7 +159,7 @@ def visible_standing(request: RetrievalRequest, node_id: UUID) -> Standing | Non
     return Standing("filtered", (reason,)) if reason else None
 
 
-def _failing_filters(cursor: Any, request: RetrievalRequest, node: Attributes) -> tuple[str, ...]:
+def _failing_filters(cursor: Cursor[Any], request: RetrievalRequest, node: Attributes) -> tuple[str, ...]:
     """Names of the filters that a node does not pass."""
     failing = []
     if request.corpus == "shared" and node.principal_id == current_principal().principal_id:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from psycopg import Cursor
+
 from apps.core.db.wire import uuids
 from apps.graph.models.nodes import INSTRUCTS
 from apps.retrieval.candidates.standing import LEAST_CONFIDENCE
@@ -36,7 +38,7 @@ class Display(NamedTuple):
     standing: bool
 
 
-def hydrate(cursor: Any, node_ids: Sequence[UUID]) -> dict[UUID, Display]:
+def hydrate(cursor: Cursor[Any], node_ids: Sequence[UUID]) -> dict[UUID, Display]:
     """The display fields of these nodes, as far as the session may see them."""
     if not node_ids:
         return {}

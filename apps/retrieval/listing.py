@@ -6,12 +6,15 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from psycopg import Cursor
+
+from apps.core.db.cursors import session_cursor
 from apps.core.db.sessions import current_principal
 from apps.graph.services.items import TYPES
 from apps.retrieval.candidates import Attributes
 from apps.retrieval.candidates.filters import Restriction, restriction
 from apps.retrieval.candidates.pool import read_attributes
-from apps.retrieval.candidates.run import Channel, answer_all, session_cursor
+from apps.retrieval.candidates.run import Channel, answer_all
 from apps.retrieval.emptiness import filters_unmatched, why_nothing_new
 from apps.retrieval.folding import fold_key
 from apps.retrieval.hydrate import Display, hydrate
@@ -124,7 +127,7 @@ def _values(name: str, allowed: Restriction, cap: int) -> dict[str, Any]:
     return {**allowed.values, "owners": list(allowed.owners), "surface": name, "most": cap + 1}
 
 
-def _folded(cursor: Any, node_ids: Sequence[UUID], limit: int) -> tuple[ListedRow, ...]:
+def _folded(cursor: Cursor[Any], node_ids: Sequence[UUID], limit: int) -> tuple[ListedRow, ...]:
     """One row an entity, the newest of it; `limit` counts entities."""
     known = _live(cursor, node_ids) if node_ids else {}
     groups: dict[tuple[str, ...], list[Attributes]] = {}
@@ -135,12 +138,12 @@ def _folded(cursor: Any, node_ids: Sequence[UUID], limit: int) -> tuple[ListedRo
     return tuple(_listed(cursor, [(group[0], tuple(group[1:])) for group in chosen]))
 
 
-def _live(cursor: Any, node_ids: Sequence[UUID]) -> dict[UUID, Attributes]:
+def _live(cursor: Cursor[Any], node_ids: Sequence[UUID]) -> dict[UUID, Attributes]:
     return {node.id: node for node in read_attributes(cursor, node_ids) if node.withdrawn is None}
 
 
 def _listed(
-    cursor: Any, entities: Sequence[tuple[Attributes, tuple[Attributes, ...]]]
+    cursor: Cursor[Any], entities: Sequence[tuple[Attributes, tuple[Attributes, ...]]]
 ) -> Iterable[ListedRow]:
     shown = hydrate(cursor, [node.id for node, _ in entities])
     for node, others in entities:

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from psycopg import Cursor
+
 from apps.core import canonical
+from apps.core.db.cursors import session_cursor
 from apps.core.db.sessions import current_principal
-from apps.retrieval.candidates.run import session_cursor
 from apps.retrieval.schemas import Provenance
 
 MENTION = "mention"
@@ -160,7 +162,7 @@ ORDER BY e.repo COLLATE "C", e.src COLLATE "C", e.dst COLLATE "C" LIMIT %(most)s
 """
 
 
-def _edges(cursor: Any, owners: Sequence[UUID], pages: Sequence[Page], most: int) -> list[Edge]:
+def _edges(cursor: Cursor[Any], owners: Sequence[UUID], pages: Sequence[Page], most: int) -> list[Edge]:
     repos, slugs = [repo for repo, _ in pages], [slug for _, slug in pages]
     values = {"repos": repos, "slugs": slugs, "owners": list(owners), "kind": MENTION, "most": most}
     cursor.execute(_EDGES, values)
@@ -186,7 +188,7 @@ class _StoredPage:
     node: PageNode
 
 
-def _stored(cursor: Any, owners: Sequence[UUID], pages: Iterable[Page]) -> dict[Page, _StoredPage]:
+def _stored(cursor: Cursor[Any], owners: Sequence[UUID], pages: Iterable[Page]) -> dict[Page, _StoredPage]:
     wanted = list(pages)
     values = {
         "repos": [repo for repo, _ in wanted],

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from apps.core.db.cursors import session_cursor
 from apps.core.db.sessions import current_principal
 from apps.retrieval.candidates import Attributes, Candidate, Candidates, generate
-from apps.retrieval.candidates.run import session_cursor
 from apps.retrieval.candidates.statistics import Statistics
 from apps.retrieval.features import Scale, features, scale_of
 from apps.retrieval.policy import PolicyInForce, in_force

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
+from psycopg import Cursor
 
 from apps.retrieval.extensions import Reranker, rerankers
 from apps.retrieval.hydrate import Display, hydrate
@@ -43,7 +44,7 @@ class Verdict:
     error: str | None = None
 
 
-def pairs(cursor: Any, query: str, ranked: Sequence[Scored], policy: Reranking) -> Pairs | None:
+def pairs(cursor: Cursor[Any], query: str, ranked: Sequence[Scored], policy: Reranking) -> Pairs | None:
     """What the reranker is to read; None where none is set or there is nothing to rank. In a session."""
     first = ranked[: policy.top]
     if not environment().memory_reranker or not first:

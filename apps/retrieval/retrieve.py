@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from apps.core.db.cursors import Question
+from psycopg import Cursor
+
+from apps.core.db.cursors import Question, session_cursor
 from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.sessions import current_principal
 from apps.graph.analyser import ANALYSER_VERSION
 from apps.retrieval.candidates import Attributes, statistics
 from apps.retrieval.candidates.filters import restriction
-from apps.retrieval.candidates.run import session_cursor
 from apps.retrieval.candidates.statistics import Statistics
 from apps.retrieval.emptiness import filters_unmatched, why_empty
 from apps.retrieval.folding import fold, version_marks
@@ -167,7 +168,7 @@ def _with_hints(found: Retrieval, begun: Begun) -> Retrieval:
     return replace(found, hints=rows, errors={**found.errors, **errors})
 
 
-def _rows(cursor: Any, chosen: Sequence[Entity]) -> tuple[Row, ...]:
+def _rows(cursor: Cursor[Any], chosen: Sequence[Entity]) -> tuple[Row, ...]:
     display = hydrate(cursor, [best.candidate.node.id for best, _ in chosen])
     own = current_principal().principal_id
     # A node may be deleted while it is being answered.

@@ -47,6 +47,12 @@ class StoredReceipt:
     receipt: ReceiptDocument
 
 
+def check_receipt_exists(receipt_id: UUID) -> None:
+    """Raises UnknownReceipt where the caller has none of that id."""
+    if not Receipt.objects.filter(principal_id=current_principal().principal_id, pk=receipt_id).exists():
+        raise UnknownReceipt
+
+
 def stored_receipt(receipt_id: UUID) -> StoredReceipt:
     """A receipt of the caller that reproduces itself. Raises UnknownReceipt, CorruptReceipt."""
     found = _read(receipt_id)

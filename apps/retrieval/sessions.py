@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
+from psycopg import Cursor
+
 from apps.retrieval.candidates import Attributes, Candidate
 from apps.retrieval.candidates.filters import Restriction
 from apps.retrieval.candidates.pool import COLUMNS, attributes
@@ -40,7 +42,7 @@ Pairs = list[tuple[UUID, Candidate]]
 
 
 def neighbours(
-    cursor: Any, ranked: Sequence[Scored], restriction: Restriction, policy: SessionInheritance
+    cursor: Cursor[Any], ranked: Sequence[Scored], restriction: Restriction, policy: SessionInheritance
 ) -> Pairs:
     """(source, neighbour) pairs beside the first rows, best source first; the request's filters hold for them."""
     if not policy.top or not policy.distance:
@@ -76,7 +78,7 @@ def _parts(places: Sequence[Attributes]) -> dict[str, list[Any]]:
 
 
 def _beside(
-    cursor: Any,
+    cursor: Cursor[Any],
     places: Sequence[Attributes],
     restriction: Restriction,
     policy: SessionInheritance,

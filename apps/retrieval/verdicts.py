@@ -20,6 +20,7 @@ from apps.retrieval.receipts.arrays import arrays_of
 from apps.retrieval.receipts.replay import Replay, replay
 from apps.retrieval.receipts.schemas import ReceiptDocument
 
+Document = ReceiptDocument | PrmeDocument
 Name = Literal["checksum", "document", "arrays", "replay"]
 
 
@@ -40,7 +41,7 @@ class Verdict:
     """
 
     checks: tuple[Check, ...]
-    document: ReceiptDocument | PrmeDocument | None = None
+    document: Document | None = None
     scores: tuple[float, ...] = ()
 
     @property

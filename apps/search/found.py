@@ -27,7 +27,6 @@ from apps.search.exceptions import RetrievalFailed
 from apps.search.hints import hints_kept, hints_shown
 from apps.search.rows import GraphRow, ShownRow, of_listed, of_retrieved
 from apps.search.schemas import SearchRequest
-from apps.sources.identity import Unresolved, identify
 from apps.traces.paths import verified
 from apps.traces.policy import policy_in_effect
 
@@ -254,7 +253,7 @@ def _with_memory(pages: tuple[PageRow, ...]) -> tuple[GraphRow, ...]:
     """By hop, then learned strength, then the order of the walk; before the cut, so that the learned may enter."""
     half_life_s = policy_in_effect(current_principal().workspace_id).document.half_life_s
     pool = pages[:MAX_POOL]
-    paths = [verified(page.paths, identifiable=_is_identifiable) for page in pool]
+    paths = [verified(page.paths) for page in pool]
     keys = {edge.key for page in paths for path in page for edge in path}
     known = strengths(keys, as_of=clock.now(), half_life_s=half_life_s)
     rows = [
@@ -263,11 +262,3 @@ def _with_memory(pages: tuple[PageRow, ...]) -> tuple[GraphRow, ...]:
     ]
     # Sorting is stable, so ties keep the order of the walk.
     return tuple(sorted(rows, key=lambda row: (row.page.hop, -(row.learned_strength or 0.0))))
-
-
-def _is_identifiable(provenance: Any) -> bool:
-    try:
-        identify(provenance)
-    except Unresolved:
-        return False
-    return True

@@ -95,6 +95,14 @@ def identify(provenance: ProvenanceLike) -> SourceIdentity:
     return SourceIdentity(repo, kind, identity, version, provenance.content_source)
 
 
+def is_identifiable(provenance: ProvenanceLike) -> bool:
+    try:
+        identify(provenance)
+    except Unresolved:
+        return False
+    return True
+
+
 def content_version(text: str) -> str:
     """The version of a text that is known by its content alone."""
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

@@ -7,19 +7,12 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from apps.core import clock, ui
-from apps.core.admin import ModelAdmin, TextFilter
+from apps.core.admin import ModelAdmin, PrincipalFilter, TextFilter
 from apps.traces.decay import decay
 from apps.traces.models import Activation
 from apps.traces.policy import policy_in_effect
 
 CAP = 10.0
-
-
-class PrincipalFilter(TextFilter):
-    title = "principal"
-    parameter_name = "principal"
-    field = "principal_id"
-    hint = "id"
 
 
 class SourceFilter(TextFilter):

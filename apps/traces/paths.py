@@ -3,10 +3,10 @@
 Only what was really traversed can be verified; a path that cannot is saved as none, never repaired.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from apps.retrieval.pages import PAGE_TYPE, Edge, PageNode, Path
-from apps.retrieval.schemas import Provenance
+from apps.sources.identity import is_identifiable
 from apps.traces.models import MAX_PATHS, MAX_STEPS
 
 __all__ = ["Edge", "PageNode", "Path", "verified"]
@@ -15,18 +15,16 @@ CREDITABLE_KINDS = {"mention"}
 """Kinds of edges that may gain strength. A mention goes from page to page of one repository."""
 
 
-def verified(
-    paths: Sequence[Path], *, identifiable: Callable[[Provenance], bool]
-) -> tuple[tuple[Edge, ...], ...]:
+def verified(paths: Sequence[Path]) -> tuple[tuple[Edge, ...], ...]:
     """The paths that may be saved, in the order given, at most four."""
-    good = [path.edges for path in paths if _is_verified(path, identifiable)]
+    good = [path.edges for path in paths if _is_verified(path)]
     return tuple(good[:MAX_PATHS])
 
 
-def _is_verified(path: Path, identifiable: Callable[[Provenance], bool]) -> bool:
+def _is_verified(path: Path) -> bool:
     if not 1 <= len(path.edges) <= MAX_STEPS or len(path.nodes) != len(path.edges) + 1:
         return False
-    if not all(node is not None and _is_page(node, identifiable) for node in path.nodes):
+    if not all(node is not None and _is_page(node) for node in path.nodes):
         return False
     return all(
         _joins(edge, before, after)
@@ -34,8 +32,8 @@ def _is_verified(path: Path, identifiable: Callable[[Provenance], bool]) -> bool
     )
 
 
-def _is_page(node: PageNode, identifiable: Callable[[Provenance], bool]) -> bool:
-    return node.provenance.type == PAGE_TYPE and identifiable(node.provenance)
+def _is_page(node: PageNode) -> bool:
+    return node.provenance.type == PAGE_TYPE and is_identifiable(node.provenance)
 
 
 def _joins(edge: Edge, before: PageNode | None, after: PageNode | None) -> bool:

@@ -117,28 +117,16 @@ def _mark(row: ReturnedRow) -> Mark:
     except Unresolved as missing:
         return Mark(None, exclusion=missing.reason)
     path_exclusion = None
-    if row.paths and not _verified(row):
+    if row.paths and not verified(row.paths):
         path_exclusion = UNVERIFIABLE_PATH
     return Mark(identity.source_id, identity, None, path_exclusion, row.index_updated_at)
-
-
-def _verified(row: ReturnedRow) -> tuple[tuple[Edge, ...], ...]:
-    return verified(row.paths or (), identifiable=_is_identifiable)
-
-
-def _is_identifiable(provenance: Provenance) -> bool:
-    try:
-        identify(provenance)
-    except Unresolved:
-        return False
-    return True
 
 
 def _keep(kept: dict[str, RecordedSource], row: ReturnedRow, mark: Mark) -> None:
     assert mark.source_id is not None
     assert mark.identity is not None
     seen = kept.get(mark.source_id)
-    paths = _verified(row)
+    paths = verified(row.paths or ())
     if seen is None:
         kept[mark.source_id] = RecordedSource(
             position=len(kept),

@@ -19,7 +19,6 @@ ANSWER_SECONDS = 20.0
 STOP_SECONDS = 90.0  # more than the sum of what the processes may take
 POLL_SECONDS = 0.1
 LOG_TAIL_BYTES = 3000
-UP = ("STARTING", "RUNNING")
 
 
 class Supervision:
@@ -51,9 +50,6 @@ class Supervision:
 
     def start_process(self, name: str) -> None:
         self._call("startProcess", name, False)
-
-    def is_up(self, name: str) -> bool:
-        return self._call("getProcessInfo", name)["statename"] in UP
 
     def ended(self) -> bool:
         return self.process is None or self.process.poll() is not None

@@ -26,11 +26,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 TABLES = ("feedback_ablation", "feedback_assessment")
 
 
-@pytest.fixture
-def world():
-    return make_world()
-
-
 def made(principal) -> UUID:
     """The receipt of an answer whose first entry was cited, taken out and assessed."""
     store(principal, *(wiki(f"page-{n}", f"Rollback of billing {'again ' * n}") for n in range(3)))

@@ -19,11 +19,6 @@ LIST = "/admin/feedback/ablation/"
 
 
 @pytest.fixture
-def world():
-    return make_world()
-
-
-@pytest.fixture
 def ablation(world):
     made(world.principal)
     with principal_session(world.principal):

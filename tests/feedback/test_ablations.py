@@ -27,18 +27,8 @@ ITEMS = [thread(n, f"billing rollback {n} " + "steps " * 8 * n, title=f"Thread {
 
 
 @pytest.fixture
-def world():
-    return make_world()
-
-
-@pytest.fixture
 def me(world):
     return world.principal
-
-
-@pytest.fixture
-def api(me):
-    return Api(me)
 
 
 def packed(principal, **more):

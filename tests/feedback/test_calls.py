@@ -6,16 +6,10 @@ import pytest
 
 from apps.core.db.sessions import principal_session
 from tests.support.api import Api, code_of
-from tests.support.factories import make_world
 from tests.support.traces import issue, ranked, save, source_of
 
 pytestmark = pytest.mark.django_db
 SOURCE = source_of(issue(7))
-
-
-@pytest.fixture
-def world():
-    return make_world()
 
 
 @pytest.fixture

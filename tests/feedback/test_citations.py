@@ -11,27 +11,11 @@ from apps.feedback.models import CitationSet
 from apps.feedback.selectors import citations_state
 from apps.graph.services import delete_passages
 from apps.retrieval.models import Receipt
-from tests.support.api import Api, code_of
-from tests.support.factories import make_principal, make_world
+from tests.support.api import code_of
+from tests.support.factories import make_principal
 from tests.support.labels import CONTEXT, fill, keep
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world():
-    return make_world()
-
-
-@pytest.fixture
-def me(world):
-    fill(world.principal)
-    return world.principal
-
-
-@pytest.fixture
-def api(me):
-    return Api(me)
 
 
 @pytest.fixture

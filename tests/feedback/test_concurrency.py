@@ -10,16 +10,10 @@ from apps.core.db.sessions import principal_session
 from apps.traces.api_base import retried
 from apps.traces.models import ActionReceipt, Activation
 from tests.feedback.test_outcomes import confirm
-from tests.support.factories import make_world
 from tests.support.traces import climb, graph_row, issue, page, ranked, save, source_of, walk
 
 pytestmark = pytest.mark.django_db(transaction=True)
 WORKERS = 8
-
-
-@pytest.fixture
-def world():
-    return make_world()
 
 
 def together(principal, calls):

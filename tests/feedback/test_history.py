@@ -9,15 +9,10 @@ from apps.core import clock
 from apps.core.db.sessions import principal_session
 from apps.core.ids import uuid7
 from tests.support.api import Api, code_of
-from tests.support.factories import make_principal, make_world
+from tests.support.factories import make_principal
 from tests.support.traces import climb, graph_row, issue, page, ranked, save, source_of, walk
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world():
-    return make_world()
 
 
 @pytest.fixture

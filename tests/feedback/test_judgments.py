@@ -20,26 +20,10 @@ from apps.feedback.services.staff import judge_receipt
 from apps.retrieval.exceptions import UnknownReceipt
 from apps.retrieval.models import Receipt
 from tests.support.api import Api, code_of
-from tests.support.factories import make_principal, make_staff, make_world
+from tests.support.factories import make_principal, make_staff
 from tests.support.labels import fill, judge, keep, labels
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world():
-    return make_world()
-
-
-@pytest.fixture
-def me(world):
-    fill(world.principal)
-    return world.principal
-
-
-@pytest.fixture
-def api(me):
-    return Api(me)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from apps.traces.exceptions import LegalHold
 from apps.traces.models import Trace
 from apps.traces.services.erase import erase_trace
 from tests.feedback.test_concurrency import together
-from tests.support.factories import make_principal, make_staff, make_token, make_world
+from tests.support.factories import make_principal, make_staff, make_token
 from tests.support.labels import fill, judge, keep
 from tests.support.library import ask, store, wiki
 from tests.support.statements import calls_for_holds
@@ -36,11 +36,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def no_broker(monkeypatch) -> None:
     """Nobody waits for a broker that is not there."""
     monkeypatch.setattr(embed, "apply_async", lambda **_: None)
-
-
-@pytest.fixture
-def world():
-    return make_world()
 
 
 @pytest.fixture

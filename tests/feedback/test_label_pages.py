@@ -13,22 +13,11 @@ from apps.core.db.sessions import principal_session
 from apps.feedback.schemas import CitationsRequest
 from apps.feedback.services.citations import record_citations
 from tests.support.api import Api
-from tests.support.factories import make_staff, make_world
-from tests.support.labels import fill, judge, keep
+from tests.support.factories import make_staff
+from tests.support.labels import judge, keep
 from tests.support.traces import issue, ranked, save
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world():
-    return make_world()
-
-
-@pytest.fixture
-def me(world):
-    fill(world.principal)
-    return world.principal
 
 
 @pytest.fixture

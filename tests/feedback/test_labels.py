@@ -16,21 +16,10 @@ from apps.feedback.selectors import FoldedLabels, folded_labels
 from apps.learning.receipt_set import LabelSet, ReceiptSet
 from apps.learning.scorer import FEATURES, WeightedScorer
 from apps.learning.selection import Selection, select
-from tests.support.factories import make_principal, make_world
+from tests.support.factories import make_principal
 from tests.support.labels import fill, judge, keep
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world():
-    return make_world()
-
-
-@pytest.fixture
-def me(world):
-    fill(world.principal)
-    return world.principal
 
 
 @pytest.fixture

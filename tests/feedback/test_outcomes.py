@@ -11,17 +11,11 @@ from apps.feedback.models import Credit, EdgeStrength
 from apps.feedback.selectors import strengths
 from apps.feedback.services.outcomes import Outcome, record_outcome
 from apps.traces.models import ReceiptKind
-from tests.support.factories import make_world
 from tests.support.traces import climb, graph_row, issue, mention, page, ranked, save, source_of, walk
 
 pytestmark = pytest.mark.django_db
 
 HALF_LIFE = timedelta(hours=1)
-
-
-@pytest.fixture
-def world():
-    return make_world()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from apps.core.problems import Problem
 from apps.traces.policy import MemoryPolicy, policy_in_effect
 from apps.traces.services.erase import erase_trace
 from tests.feedback.test_outcomes import confirm, walked
-from tests.support.factories import make_staff, make_world
+from tests.support.factories import make_staff
 from tests.support.traces import issue, ranked, save, source_of
 
 pytestmark = pytest.mark.django_db
@@ -22,11 +22,6 @@ CHANGES = [
     ("increments", {"retrieved": 0.2, "selected": 0.2, "validated": 0.5, "used": 1.0}),
     ("caps", {"retrieved": 9.0, "usage": 10.0}),
 ]
-
-
-@pytest.fixture
-def world():
-    return make_world()
 
 
 def document(**changes):

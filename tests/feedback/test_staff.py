@@ -20,11 +20,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def world():
-    return make_world()
-
-
-@pytest.fixture
 def curator(world):
     return make_staff(world.workspace, groups=("Curator",))
 

@@ -221,10 +221,10 @@ def test_reuse_of_validation_groups_is_shown() -> None:
     inputs = make_inputs(lexical_requests(100))
     report = evaluate(inputs, scopes=SCOPES, count_earlier=lambda checksum: 3)
     assert report.earlier_evaluations_on_these_groups == 3
-    other = evaluate(make_inputs(lexical_requests(101)), scopes=SCOPES)
-    assert report.validation_groups_sha256 != other.validation_groups_sha256 or (
-        not is_validation(42, query_group_id("question 100"), 0.3)
-    )
+    for number, validates in ((100, False), (101, True)):
+        assert is_validation(42, query_group_id(f"question {number}"), 0.3) == validates
+        other = evaluate(make_inputs(lexical_requests(number + 1)), scopes=SCOPES)
+        assert (other.validation_groups_sha256 != report.validation_groups_sha256) == validates
 
 
 def test_no_labels_at_all_is_insufficient() -> None:

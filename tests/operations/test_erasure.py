@@ -526,7 +526,7 @@ def test_a_memory_with_pages_traces_and_credits_goes_whole(sent, monkeypatch) ->
 
 
 def use_everything(principal) -> None:
-    from tests.search.test_search import expanded, learn
+    from tests.support.graph_axis import expanded, learn
     from tests.support.library import CHAIN, store
 
     store(principal, *CHAIN)
@@ -534,6 +534,6 @@ def use_everything(principal) -> None:
 
 
 def found_again(principal) -> bool:
-    from tests.search.test_search import expanded
+    from tests.support.graph_axis import expanded
 
     return bool(expanded(principal)["results"])

@@ -354,9 +354,9 @@ def test_a_pin_rides_along_and_links_cost_one_round_trip(me, monkeypatch) -> Non
 def test_the_standing_nodes_are_read_by_their_index(me) -> None:
     ids = store(me, *[f"text{n}x" for n in range(300)])
     pin(me, *ids[:3])
+    from apps.core.db.cursors import session_cursor
     from apps.core.db.sessions import current_principal
     from apps.retrieval.candidates.filters import restriction
-    from apps.retrieval.candidates.run import session_cursor
 
     with principal_session(me):
         request = RetrievalRequest("x", NO_VECTOR, clock.now())

@@ -5,10 +5,11 @@ import math
 import pytest
 from django.db import connection
 
+from apps.core.db.cursors import session_cursor
 from apps.core.db.sessions import current_principal, identity_of, principal_session
 from apps.graph.analyser import ANALYSER
 from apps.graph.services import PassageItem, delete_passages
-from apps.retrieval.candidates import generate, lexicon, run, statistics
+from apps.retrieval.candidates import generate, lexicon, statistics
 from apps.retrieval.candidates.filters import restriction
 from apps.retrieval.schemas import Filters, RetrievalRequest
 from tests.support.factories import make_principal, make_world
@@ -309,7 +310,7 @@ def explain(query, **filters):
 
     asked = request(query, **filters)
     allowed = restriction(asked, current_principal())
-    cursor = run.session_cursor()
+    cursor = session_cursor()
     known = statistics.read(allowed, 1)
     groups, _ = ANALYSER.query(query, known.languages())
     sql, values = lexical.statement(lexicon.plan(cursor, groups, allowed, known), allowed, 100)
@@ -343,7 +344,7 @@ def test_a_term_is_a_range_of_the_key_that_is_read_in_order(world) -> None:
         allowed = restriction(request("apple fig"), current_principal())
         groups, _ = ANALYSER.query("apple fig", [])
         lexicon.plan(Asked(), groups, allowed, statistics.read(allowed, 1))
-        cursor = run.session_cursor()
+        cursor = session_cursor()
         cursor.execute("SET LOCAL enable_sort = off")  # so that only the order of an index spares one
         cursor.execute("EXPLAIN " + sent[0][0], sent[0][1])
         plan = "\n".join(line for (line,) in cursor.fetchall())

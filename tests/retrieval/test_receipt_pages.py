@@ -89,6 +89,7 @@ def test_a_page_says_that_all_holds_and_what_made_each_score(me, staff, policy) 
     assert "gv-bad" not in answer.content.decode()
     assert SECRET not in shown
     steps = {step.kind for row in found.rows for step in row.adjustments}
+    assert steps
     assert all(kind.replace("_", " ") in shown for kind in steps)
 
 
@@ -144,7 +145,7 @@ def test_the_list_links_traces_and_costs_the_same_for_any_number(me, staff) -> N
     assert page in trace
     back = staff.get(page).content.decode()
     assert f"/admin/traces/trace/{answers[0]['trace_id']}/change/" in back
-    assert "lumen" in back or "page-0" in back
+    assert "acme/app · wiki_doc wiki/page-0.md" in back
     assert "gv-neighbours" in back
 
 
@@ -188,9 +189,7 @@ def test_filters_narrow_the_list(me, staff) -> None:
     shown = staff.get(f"{url}?profile=request_override").content.decode()
     assert str(overridden) in shown
     assert shown.count("/change/") < staff.get(url).content.decode().count("/change/")
-    assert "No receipt in this window" in text_of(staff.get(f"{url}?mode=context")) or "filter" in text_of(
-        staff.get(f"{url}?mode=context")
-    )
+    assert "Without mode: context" in text_of(staff.get(f"{url}?mode=context"))
 
 
 def test_a_context_is_shown_only_as_it_was_packed(world, me) -> None:

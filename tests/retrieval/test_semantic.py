@@ -5,6 +5,7 @@ import pytest
 from django.db import connection
 
 from apps.core import clock
+from apps.core.db.cursors import session_cursor
 from apps.core.db.sessions import principal_session
 from apps.graph.embedders import QueryEmbedding
 from apps.graph.embedders.active import active
@@ -161,7 +162,7 @@ def test_the_walk_uses_the_index_and_the_exact_scan_does_not(world) -> None:
     request = RetrievalRequest("", question([1]), clock.now())
     with principal_session(world.principal):
         allowed = restriction(request, current_principal())
-        cursor = run.session_cursor()
+        cursor = session_cursor()
         plans = {}
         for method in ("exact", "hnsw"):
             sql, values = semantic.statement(method, request.embedding, allowed, 100)

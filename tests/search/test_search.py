@@ -2,23 +2,22 @@
 
 from dataclasses import replace
 from datetime import timedelta, timezone
+from uuid import UUID
 
 import pytest
-from django.db import DatabaseError
 
 from apps.core import clock
 from apps.core.db.sessions import principal_session
-from apps.core.problems import Problem
 from apps.feedback.models import Credit, EdgeStrength
 from apps.feedback.selectors import trace_detail
 from apps.graph.models import PageEdge, Vector
 from apps.graph.services.passages import delete_passages
-from apps.retrieval.pages import expand
 from apps.traces.models import Activation, PathEdge, Trace, TraceSource, Use
 from apps.traces.recording import ReturnedRow
-from tests.feedback.test_outcomes import confirm, reverse
+from tests.feedback.test_outcomes import reverse
 from tests.support.factories import make_principal, make_world
-from tests.support.library import CHAIN, REPO, ask, store, thread, wiki
+from tests.support.graph_axis import expanded, learn
+from tests.support.library import CHAIN, ask, store, thread, wiki
 from tests.support.memory import give_vectors
 from tests.support.traces import climb
 
@@ -41,154 +40,6 @@ def frozen():
         yield at
 
 
-def ranked_only(answer):
-    return [{name: value for name, value in row.items() if name != "activation"} for row in answer["results"]]
-
-
-def expanded(principal, **more):
-    return ask(principal, "billing rollback", graph_expand=True, **({"limit": 1} | more))
-
-
-def learn(principal, answer, index=-1):
-    """Use and confirm a graph row; the receipt."""
-    from uuid import UUID
-
-    row = answer["graph_results"][index]
-    with principal_session(principal):
-        climb(UUID(answer["trace_id"]), row["source_id"])
-        return confirm(UUID(answer["trace_id"]), row["source_id"])
-
-
-def test_the_graph_axis_finds_what_ranked_pages_mention_and_learns_from_it(me, frozen) -> None:
-    store(me, *CHAIN)
-    answer = expanded(me)
-    assert [row["title"] or row["path"] for row in answer["results"]] == ["wiki/alpha-page.md"]
-    assert [(row["slug"], row["hop"]) for row in answer["graph_results"]] == [
-        ("beta-page", 1),
-        ("gamma-page", 2),
-    ]
-    path = [(edge["src"], edge["dst"]) for edge in answer["graph_results"][1]["graph_path"]]
-    assert path == [("alpha-page", "beta-page"), ("beta-page", "gamma-page")]
-    trace, source = _uuid(answer["trace_id"]), answer["graph_results"][1]["source_id"]
-    with principal_session(me), pytest.raises(Problem) as refused:
-        confirm(trace, source)
-    assert refused.value.shown_code == "used_source_required"
-    receipt = learn(me, answer)
-    assert [change["delta"] for change in receipt["changes"]] == [0.25, 0.25]
-    again = expanded(me, use_memory=True)
-    assert ranked_only(again) == ranked_only(answer)
-    assert again["graph_results"][1]["learned_strength"] > 0.49
-    with principal_session(me):
-        reversal = reverse(trace, receipt["receipt_id"])
-        assert len(reversal["changes"]) == 2
-        assert Use.objects.get(source_id=source).stage == 3
-        assert not Credit.objects.filter(active=True).exists()
-
-
-def test_the_learned_one_of_many_neighbours_enters_a_short_answer(me) -> None:
-    names = [f"near-{number:02d}" for number in range(1, 41)]
-    store(
-        me,
-        wiki("alpha-page", "Rollback of billing: " + ", ".join(names)),
-        *(wiki(name, "more") for name in names),
-    )
-    wide = expanded(me, limit=50)
-    position = [row["slug"] for row in wide["graph_results"]].index("near-30")
-    learn(me, wide, position)
-    plain, learned = expanded(me), expanded(me, use_memory=True)
-    assert [row["slug"] for row in plain["graph_results"]] == ["near-01", "near-02"]
-    assert [row["slug"] for row in learned["graph_results"]] == ["near-30", "near-01"]
-    assert all("score" not in row for row in learned["graph_results"])
-
-
-def test_a_page_beyond_the_plain_cut_enters_by_strength(me) -> None:
-    names = [f"near-{number:02d}" for number in range(1, 41)]
-    store(
-        me,
-        wiki("alpha-page", "Rollback of billing: " + ", ".join(names)),
-        *(wiki(name, "the zebra page" if name == "near-39" else "more") for name in names),
-    )
-    # The 39th is below every cut of the plain order; its edge is walked from its own side.
-    backward = ask(me, "zebra", graph_expand=True, limit=1)
-    assert [row["slug"] for row in backward["graph_results"]][:1] == ["alpha-page"]
-    learn(me, backward, 0)
-    plain, learned = (expanded(me, use_memory=flag)["graph_results"] for flag in (False, True))
-    assert [row["slug"] for row in plain] == ["near-01", "near-02"]
-    assert [row["slug"] for row in learned] == ["near-39", "near-01"]
-    assert learned[0]["learned_strength"] > 0.24
-
-
-def test_nothing_learned_is_the_unlearned_order_and_a_stranger_changes_nothing(world, me) -> None:
-    store(me, *CHAIN)
-    stranger = make_principal(world.workspace)
-    store(stranger, *CHAIN)
-    learn(stranger, expanded(stranger))
-    plain, with_memory = expanded(me), expanded(me, use_memory=True)
-    assert [row["slug"] for row in with_memory["graph_results"]] == [
-        row["slug"] for row in plain["graph_results"]
-    ]
-    assert {row["learned_strength"] for row in with_memory["graph_results"]} == {0.0}
-
-
-def test_the_ranked_axis_never_changes_with_memory(me, frozen) -> None:
-    store(me, *CHAIN, thread(7, "billing rollback again"), thread(8, "one of billing's many long words"))
-    first = expanded(me, limit=2)
-    learn(me, first)
-    plain, with_memory = (expanded(me, limit=2, use_memory=flag, explain=True) for flag in (False, True))
-    assert ranked_only(plain) == ranked_only(with_memory)
-    assert len(plain["results"]) == 2
-    assert all(row["features"] is not None for row in plain["results"])
-    assert max(row["learned_strength"] for row in with_memory["graph_results"]) > 0.49
-
-
-def test_two_equal_paths_to_a_page_are_both_saved_and_credited_once(me) -> None:
-    pages = (
-        wiki("alpha-page", "Rollback of billing: beta-page and gamma-page."),
-        wiki("beta-page", "Then delta-page."),
-        wiki("gamma-page", "Then delta-page."),
-        wiki("delta-page", "End."),
-        thread(7, "billing rollback"),
-        thread(8, "one of billing's many long words"),
-    )
-    store(me, *pages)
-    seen = []
-    for _ in range(2):
-        answer = expanded(me, limit=2)
-        assert answer["graph_results"][-1]["slug"] == "delta-page"
-        with principal_session(me):
-            detail = trace_detail(_uuid(answer["trace_id"]), limit=10, cursor=None)
-        source = next(
-            s for s in detail["sources"] if s["source_id"] == answer["graph_results"][-1]["source_id"]
-        )
-        seen.append([[edge["dst"] for edge in path] for path in source["paths"]])
-    assert seen[0] == seen[1] == [["beta-page", "delta-page"], ["gamma-page", "delta-page"]]
-    assert len(learn(me, answer)["changes"]) == 4
-
-
-def _uuid(text):
-    from uuid import UUID
-
-    return UUID(text)
-
-
-def test_walking_against_a_mention_credits_it_as_it_is_stored(me) -> None:
-    store(me, wiki("alpha-page", "Rollback of billing."), wiki("beta-page", "After alpha-page."))
-    answer = expanded(me)
-    receipt = learn(me, answer)
-    assert [(c["edge"]["src"], c["edge"]["dst"]) for c in receipt["changes"]] == [("beta-page", "alpha-page")]
-
-
-def test_the_walk_is_bounded_and_says_so(me, monkeypatch) -> None:
-    store(me, *CHAIN)
-    monkeypatch.setattr("apps.retrieval.pages.MAX_EDGES", 1)
-    answer = expanded(me)
-    assert answer["graph_truncated"] is True
-    assert [row["slug"] for row in answer["graph_results"]] == ["beta-page"]
-    with principal_session(me):
-        walked = expand([(REPO, "gamma-page")], hops=2)
-    assert walked.truncated
-
-
 def test_one_version_has_one_id_over_search_scan_and_fetch(me) -> None:
     items = [
         thread(7, "billing words"),
@@ -207,7 +58,7 @@ def test_one_version_has_one_id_over_search_scan_and_fetch(me) -> None:
     for answer in (
         ask(me, "billing", limit=50),
         ask(me, limit=50),
-        ask(me, node_ids=[_uuid(n) for n in nodes]),
+        ask(me, node_ids=[UUID(n) for n in nodes]),
     ):
         by_node.append({row["node_id"]: row["source_id"] for row in answer["results"]})
         assert answer["memory_recording"]["status"] == "complete"
@@ -236,7 +87,7 @@ def test_folded_rows_have_ids_of_their_own_equal_to_a_later_fetch(me) -> None:
     assert row["same_entity"]["count"] == 1
     (member,) = row["same_entity"]["others"]
     assert {row["version_status"], member["version_status"]} == {"latest", "superseded"}
-    fetched = ask(me, node_ids=[_uuid(row["node_id"]), _uuid(member["node_id"])])["results"]
+    fetched = ask(me, node_ids=[UUID(row["node_id"]), UUID(member["node_id"])])["results"]
     assert [entry["source_id"] for entry in fetched] == [row["source_id"], member["source_id"]]
     with principal_session(me):
         source = TraceSource.objects.filter(source_id=member["source_id"]).earliest("id")
@@ -249,14 +100,14 @@ def test_source_ids_outlive_chunks_and_edges_and_saved_paths_stay_reversible(me)
     receipt = learn(me, answer)
     with principal_session(me):
         versions = {s.source_id for s in TraceSource.objects.all()}
-        delete_passages(node_ids=[_uuid(nodes[1])])
+        delete_passages(node_ids=[UUID(nodes[1])])
         assert not PageEdge.objects.exists()
     assert expanded(me)["graph_results"] == []
     with principal_session(me):
-        detail = trace_detail(_uuid(answer["trace_id"]), limit=10, cursor=None)
+        detail = trace_detail(UUID(answer["trace_id"]), limit=10, cursor=None)
         assert {s["source_id"] for s in detail["sources"]} == versions
         assert len(detail["sources"][2]["paths"][0]) == 2
-        assert len(reverse(_uuid(answer["trace_id"]), receipt["receipt_id"])["changes"]) == 2
+        assert len(reverse(UUID(answer["trace_id"]), receipt["receipt_id"])["changes"]) == 2
 
 
 def test_repair_replacement_and_removal_of_pages_leave_traces_untouched(me) -> None:
@@ -274,38 +125,29 @@ def test_repair_replacement_and_removal_of_pages_leave_traces_untouched(me) -> N
     store(me, *(replace(item, url="https://example.org/wiki") for item in CHAIN))
     store(me, replace(CHAIN[0], text="another text altogether"))
     with principal_session(me):
-        delete_passages(node_ids=[_uuid(node) for node in nodes[1:]])
+        delete_passages(node_ids=[UUID(node) for node in nodes[1:]])
     assert recorded() == before
 
 
 def test_a_document_cut_otherwise_keeps_its_source_under_new_nodes_and_vectors(me) -> None:
     whole = thread(7, "billing rollback in one piece, then the long story of it")
     (before,) = store(me, whole)
-    give_vectors(me, {_uuid(before): [1.0]})
+    give_vectors(me, {UUID(before): [1.0]})
     first = ask(me, "billing rollback")
     pieces = [
         replace(whole, text="billing rollback in one piece"),
         replace(whole, part=1, text="then the long story of it"),
     ]
     after = store(me, *pieces)
-    give_vectors(me, {_uuid(node): [0.0, 1.0] for node in after})
+    give_vectors(me, {UUID(node): [0.0, 1.0] for node in after})
     second = ask(me, "billing rollback")
     assert before not in after
     assert [row["source_id"] for row in second["results"]] == [first["results"][0]["source_id"]]
     assert second["results"][0]["node_id"] == after[0]
     with principal_session(me):
-        assert set(Vector.objects.values_list("node_id", flat=True)) == set(map(_uuid, after))
-        assert climb(_uuid(first["trace_id"]), first["results"][0]["source_id"])
+        assert set(Vector.objects.values_list("node_id", flat=True)) == set(map(UUID, after))
+        assert climb(UUID(first["trace_id"]), first["results"][0]["source_id"])
         assert Activation.objects.count() == 1
-
-
-def test_indexing_edges_again_keeps_what_was_learned(me) -> None:
-    nodes = store(me, *CHAIN)
-    learn(me, expanded(me))
-    with principal_session(me):
-        delete_passages(node_ids=[_uuid(node) for node in nodes])
-    store(me, *CHAIN)
-    assert expanded(me, use_memory=True)["graph_results"][1]["learned_strength"] > 0.49
 
 
 def test_scan_lists_the_window_newest_first_and_names_its_surfaces(me) -> None:
@@ -355,25 +197,10 @@ def test_a_scan_with_one_failing_surface_gives_the_other_rows_and_no_trace(me, m
         assert not Trace.objects.exists()
 
 
-def test_failing_strengths_or_walks_empty_the_graph_axis_and_leave_no_trace(me, monkeypatch) -> None:
-    store(me, *CHAIN)
-
-    def fails(*args, **kwargs):
-        raise DatabaseError
-
-    for name, more in (("strengths", {"use_memory": True}), ("expand", {})):
-        with monkeypatch.context() as patched:
-            patched.setattr(f"apps.search.found.{name}", fails)
-            answer = expanded(me, **more)
-        assert len(answer["results"]) == 1
-        assert answer["graph_results"] == []
-        assert answer["memory_error"] == "retrieval_incomplete"
-
-
 def test_fetch_keeps_the_order_and_says_what_is_not_there(world, me) -> None:
     mine = store(me, thread(1, "x" * 3000), thread(2, "two"))
     (foreign,) = store(make_principal(world.workspace), thread(3, "three"))
-    asked = [_uuid(node) for node in (mine[1], foreign, mine[0], mine[1])]
+    asked = [UUID(node) for node in (mine[1], foreign, mine[0], mine[1])]
     answer = ask(me, node_ids=asked)
     assert [row["node_id"] for row in answer["results"]] == [mine[1], mine[0]]
     assert answer["not_found"] == [foreign]
@@ -389,7 +216,7 @@ def test_a_zero_hit_is_recorded_and_says_why(me) -> None:
     assert answer["why_empty"]["filters_unmatched"] == ["repository"]
     assert answer["why_empty"]["removed_by_filters"] == 1
     with principal_session(me):
-        trace = Trace.objects.get(pk=_uuid(answer["trace_id"]))
+        trace = Trace.objects.get(pk=UUID(answer["trace_id"]))
         assert trace.settings["filters_unmatched"] == ["repository"]
     unknown = ask(me, "zebra")
     assert unknown["why_empty"]["filters_unmatched"] == []
@@ -405,7 +232,7 @@ def test_a_failed_probe_stays_silent(me, monkeypatch) -> None:
 
 def test_a_query_or_its_absence_leads_to_the_mode(me) -> None:
     (node,) = store(me, thread(1, "billing"))
-    assert ask(me, "billing", node_ids=[_uuid(node)])["mode"] == "fetch"
+    assert ask(me, "billing", node_ids=[UUID(node)])["mode"] == "fetch"
     assert ask(me, " \n ")["mode"] == "scan"
     assert ask(me, "billing")["mode"] == "search"
     with principal_session(me):
@@ -416,7 +243,7 @@ def test_a_query_or_its_absence_leads_to_the_mode(me) -> None:
 def test_the_trace_keeps_the_request_without_its_query(me) -> None:
     answer = ask(me, "billing", scopes=["zoo", "default", "zoo"], limit=3)
     with principal_session(me):
-        trace = Trace.objects.get(pk=_uuid(answer["trace_id"]))
+        trace = Trace.objects.get(pk=UUID(answer["trace_id"]))
     assert trace.scopes == ["default", "zoo"]
     assert trace.request["limit"] == 3
     assert "query" not in trace.request
@@ -427,7 +254,7 @@ def test_times_of_a_kept_request_are_written_as_everywhere(me, frozen) -> None:
     since = (frozen.at - timedelta(days=1)).astimezone(timezone(timedelta(hours=2)))
     answers = [ask(me, "billing"), ask(me, "billing", reference_time=since, filters={"since": since})]
     with principal_session(me):
-        kept = [Trace.objects.get(pk=_uuid(answer["trace_id"])).request for answer in answers]
+        kept = [Trace.objects.get(pk=UUID(answer["trace_id"])).request for answer in answers]
     assert kept[0]["reference_time"] == clock.iso(frozen.at)
     assert kept[1]["reference_time"] == kept[1]["filters"]["since"] == clock.iso(since)
     assert kept[0]["filters"]["since"] is None
@@ -524,10 +351,10 @@ def test_live_bodies_are_versions_of_their_own(me) -> None:
     assert row["provenance"]["content_source"] == "github_live"
     assert row["provenance"]["index_updated_at"] == indexed["results"][0]["provenance"]["version"]
     with principal_session(me):
-        climb(_uuid(first["trace_id"]), ids[0])
-        detail = trace_detail(_uuid(first["trace_id"]), limit=10, cursor=None)
+        climb(UUID(first["trace_id"]), ids[0])
+        detail = trace_detail(UUID(first["trace_id"]), limit=10, cursor=None)
         assert "live text" not in str(detail)
-        new = trace_detail(_uuid(changed["trace_id"]), limit=10, cursor=None)
+        new = trace_detail(UUID(changed["trace_id"]), limit=10, cursor=None)
         assert (new["sources"][0]["stage"], new["sources"][0]["activation"]["usage"]) == ("retrieved", 0)
 
 
@@ -535,7 +362,7 @@ def test_a_large_answer_is_cut_to_its_budget_and_a_fetch_is_whole_if_it_can_be(m
     nodes = store(me, *(thread(number, f"billing {number} " + "w " * 4500) for number in range(1, 51)))
     answer = ask(me, "billing", limit=50)
     assert max(len(row["content"]) for row in answer["results"]) <= 2001
-    fetched = ask(me, node_ids=[_uuid(node) for node in nodes])
+    fetched = ask(me, node_ids=[UUID(node) for node in nodes])
     assert any(row.get("content_truncated") for row in fetched["results"])
     assert len(fetched["results"]) == 50
 
@@ -569,7 +396,7 @@ def test_hints_of_other_scopes_stand_apart_and_are_no_sources(me) -> None:
     assert "source_id" not in hint
     assert nodes[1] not in str(answer["context"])
     with principal_session(me):
-        trace = Trace.objects.get(pk=_uuid(answer["trace_id"]))
+        trace = Trace.objects.get(pk=UUID(answer["trace_id"]))
         assert TraceSource.objects.filter(trace_id=trace.pk).count() == 1
     assert trace.settings["cross_scope_hints"] == [
         {"node_id": nodes[1], "scope": "two", "score": hint["score"]}
@@ -578,7 +405,7 @@ def test_hints_of_other_scopes_stand_apart_and_are_no_sources(me) -> None:
     plain = ask(me, "billing", scopes=["one"])
     assert "cross_scope_hints" not in plain
     assert ask(me, "billing", include_cross_scope=True)["cross_scope_hints"] == []
-    fetched = ask(me, node_ids=[_uuid(nodes[1])])["results"][0]
+    fetched = ask(me, node_ids=[UUID(nodes[1])])["results"][0]
     assert fetched["source_id"], "fetched by its id it is a source"
 
 
@@ -606,7 +433,7 @@ def test_all_four_channels_are_reported_and_kept(me) -> None:
         ("pinned", "empty"),
     ]
     with principal_session(me):
-        kept = Trace.objects.get(pk=_uuid(answer["trace_id"])).settings["channels"]
+        kept = Trace.objects.get(pk=UUID(answer["trace_id"])).settings["channels"]
     assert (kept["graph"]["count"], kept["pinned"]) == (
         2,
         {"status": "empty", "count": 0, "method": None, "coverage": None},

@@ -98,7 +98,6 @@ def test_commands_exist(page: str) -> None:
     named = re.findall(r"(?:`|^)make ([a-z-]+)\b", text, re.MULTILINE)
     assert set(named) <= targets
     called = set(re.findall(r"manage\.py ([a-z_]+)", text))
-    # Django's own, and those whose capability is to come and which the page says so of.
     assert called <= set(get_commands())
     for name in re.findall(r"python -m (benchmarks(?:\.\w+)?)", text):
         place = ROOT / name.replace(".", "/")

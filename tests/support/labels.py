@@ -7,11 +7,11 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from apps.core import clock
+from apps.core.db.cursors import session_cursor
 from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.sessions import current_principal, principal_session
 from apps.feedback.schemas import JudgmentRequest
 from apps.feedback.services.judgments import record_judgment
-from apps.retrieval.candidates.run import session_cursor
 from apps.retrieval.packing import PACKING
 from apps.retrieval.receipts.document import NewReceipt, document_of
 from apps.retrieval.retrieve import retrieve

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 
 from apps.accounts.caller import SCOPES
 from apps.core import clock
-from apps.core.admin import ReasonForm, workspace_choices, workspaces_with
+from apps.core.admin import ReasonForm, is_superuser, workspace_choices, workspaces_with
 
 SCOPE_WORDS: dict[str, str] = {
     "search": "may search and see explanations",
@@ -50,10 +50,10 @@ class ExpiryField(forms.TypedChoiceField):
         return clock.now() + timedelta(days=int(days)) if days else None
 
 
-def workspace_field(request: HttpRequest, *grants: str, superuser: bool = True) -> forms.ChoiceField:
-    """Workspaces on which the user may do this."""
+def workspace_field(request: HttpRequest, *grants: str) -> forms.ChoiceField:
+    """Workspaces on which the user may do this; a superuser on all."""
     allowed = workspaces_with(request, *grants)
-    everything = superuser and getattr(request.user, "is_superuser", False)
+    everything = is_superuser(request)
     choices = [(str(w.pk), w.name) for w in workspace_choices(request) if everything or w.pk in allowed]
     return forms.ChoiceField(
         choices=choices, label="Workspace", widget=forms.Select(attrs={"class": "gv-input"})

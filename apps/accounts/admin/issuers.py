@@ -73,17 +73,10 @@ class NewIssuerForm(IssuerForm):
     )
 
 
-class ForSuperusers(GovernedAction):
-    """Issuers are managed by superusers alone."""
-
-    @classmethod
-    def permitted(cls, model_admin: Any, request: HttpRequest, obj: Any) -> bool:
-        return bool(getattr(request.user, "is_superuser", False))
-
-
-class CreateIssuer(ForSuperusers):
+class CreateIssuer(GovernedAction):
     name, path, label, kind = "create", "create/", "Trust an issuer…", "primary"
     title = "Trust an issuer"
+    for_superusers = True
     on_object = False
 
     def make_form(self, request: HttpRequest, obj: Any, data: Any = None) -> ReasonForm:
@@ -102,9 +95,10 @@ class CreateIssuer(ForSuperusers):
         return Done(f"{made.iss} is trusted.", self.model_admin.url("change", made.pk))
 
 
-class ChangeIssuer(ForSuperusers):
+class ChangeIssuer(GovernedAction):
     name, path, label = "change_issuer", "<uuid:object_id>/change-issuer/", "Change…"
     title = "Change the issuer"
+    for_superusers = True
 
     def make_form(self, request: HttpRequest, obj: Any, data: Any = None) -> ReasonForm:
         form = IssuerForm(data, initial={name: getattr(obj, name) for name in CHANGED_HERE})
@@ -125,9 +119,10 @@ class ChangeIssuer(ForSuperusers):
         return Done(f"{obj.iss} is changed.")
 
 
-class DeactivateIssuer(ForSuperusers):
+class DeactivateIssuer(GovernedAction):
     name, path, label, kind = "deactivate", "<uuid:object_id>/deactivate/", "Switch off…", "danger-link"
     title = "Switch the issuer off"
+    for_superusers = True
     active = True
 
     @classmethod

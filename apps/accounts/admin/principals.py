@@ -52,13 +52,8 @@ class CreatePrincipal(GovernedAction):
     title = "New principal"
     on_object = False
     grants = ("operate_collection",)
+    for_superusers = True
     form_class = PrincipalForm
-
-    @classmethod
-    def permitted(cls, model_admin: Any, request: HttpRequest, obj: Any) -> bool:
-        return super().permitted(model_admin, request, obj) or bool(
-            getattr(request.user, "is_superuser", False)
-        )
 
     def make_form(self, request: HttpRequest, obj: Any, data: Any = None) -> ReasonForm:
         form = PrincipalForm(data)
@@ -82,11 +77,11 @@ class CreatePrincipal(GovernedAction):
 class DisablePrincipal(GovernedAction):
     name, path, label, kind = "disable", "<uuid:object_id>/disable/", "Disable…", "danger-link"
     grants = ("operate_collection",)
+    for_superusers = True
 
     @classmethod
     def permitted(cls, model_admin: Any, request: HttpRequest, obj: Any) -> bool:
-        superuser = bool(getattr(request.user, "is_superuser", False))
-        may = super().permitted(model_admin, request, obj) or superuser
+        may = super().permitted(model_admin, request, obj)
         return may and obj.subject != SHARED_SUBJECT and (obj.disabled_at is None) == cls.when_enabled()
 
     @classmethod

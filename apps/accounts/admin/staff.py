@@ -33,10 +33,7 @@ class CreateStaff(GovernedAction):
     name, path, label, kind = "create", "create/", "New staff user…", "primary"
     title = "New staff user"
     on_object = False
-
-    @classmethod
-    def permitted(cls, model_admin: Any, request: HttpRequest, obj: Any) -> bool:
-        return bool(getattr(request.user, "is_superuser", False))
+    for_superusers = True
 
     def make_form(self, request: HttpRequest, obj: Any, data: Any = None) -> ReasonForm:
         form = StaffForm(data)
@@ -105,11 +102,12 @@ class ChangeEmail(GovernedAction):
 class DeactivateStaff(GovernedAction):
     name, path, label, kind = "deactivate", "<int:object_id>/deactivate/", "Sign off…", "danger-link"
     title = "Sign the staff user off"
+    for_superusers = True
     when_active = True
 
     @classmethod
     def permitted(cls, model_admin: Any, request: HttpRequest, obj: Any) -> bool:
-        return bool(getattr(request.user, "is_superuser", False)) and obj.is_active == cls.when_active
+        return super().permitted(model_admin, request, obj) and obj.is_active == cls.when_active
 
     @classmethod
     def blocked(cls, model_admin: Any, request: HttpRequest, obj: Any) -> str:

@@ -14,7 +14,7 @@ from apps.accounts import services
 from apps.accounts.admin.fields import SCOPE_WORDS, ExpiryField, ScopesField, optional_reason, text_input
 from apps.accounts.models import ApiToken
 from apps.core import clock, ui
-from apps.core.admin import Done, GovernedAction, ModelAdmin, Preview, ReasonForm, choice_filter, holds
+from apps.core.admin import Done, GovernedAction, ModelAdmin, Preview, ReasonForm, choice_filter
 
 SOON = timedelta(days=7)
 
@@ -34,20 +34,13 @@ class TokenForm(ReasonForm):
         optional_reason(self)
 
 
-def _superuser(request: HttpRequest) -> bool:
-    return bool(getattr(request.user, "is_superuser", False))
-
-
 class CreateToken(GovernedAction):
     """On a principal's page."""
 
     name, path, label = "create_token", "<uuid:object_id>/create-token/", "New token…"
     grants = ("operate_collection",)
+    for_superusers = True
     form_class = TokenForm
-
-    @classmethod
-    def permitted(cls, model_admin: Any, request: HttpRequest, obj: Any) -> bool:
-        return super().permitted(model_admin, request, obj) or _superuser(request)
 
     @classmethod
     def blocked(cls, model_admin: Any, request: HttpRequest, obj: Any) -> str:
@@ -110,11 +103,13 @@ class CreateOwnToken(CreateToken):
 
 class RevokeToken(GovernedAction):
     name, path, label, kind = "revoke", "<uuid:object_id>/revoke/", "Revoke…", "danger"
+    grants = ("operate_collection",)
+    for_superusers = True
 
     @classmethod
     def permitted(cls, model_admin: Any, request: HttpRequest, obj: Any) -> bool:
         own = obj.user_id is not None and obj.user_id == request.user.pk
-        return own or _superuser(request) or holds(request, obj, "operate_collection")
+        return own or super().permitted(model_admin, request, obj)
 
     @classmethod
     def blocked(cls, model_admin: Any, request: HttpRequest, obj: Any) -> str:

@@ -35,11 +35,8 @@ class CreateWorkspace(GovernedAction):
     name, path, label, kind = "create", "create/", "New workspace…", "primary"
     title = "New workspace"
     on_object = False
+    for_superusers = True
     form_class = WorkspaceForm
-
-    @classmethod
-    def permitted(cls, model_admin: Any, request: HttpRequest, obj: Any) -> bool:
-        return bool(getattr(request.user, "is_superuser", False))
 
     def preview(self, request: HttpRequest, obj: Any, form: ReasonForm) -> Preview:
         groups = ", ".join(GROUPS)
@@ -72,11 +69,8 @@ class GrantForm(ReasonForm):
 class GiveGrant(GovernedAction):
     name, path, label = "give_grant", "<uuid:object_id>/give-grant/", "Give a grant…"
     form_class = GrantForm
+    for_superusers = True
     verb = "give"
-
-    @classmethod
-    def permitted(cls, model_admin: Any, request: HttpRequest, obj: Any) -> bool:
-        return bool(getattr(request.user, "is_superuser", False))
 
     def preview(self, request: HttpRequest, obj: Any, form: ReasonForm) -> Preview:
         return Preview(

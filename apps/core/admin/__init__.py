@@ -1,11 +1,26 @@
 """The base of every admin class and what hangs on it, and the pages of `core` itself (audit, policies)."""
 
-from apps.core.access import choose_workspace, current_workspace, holds, workspace_choices, workspaces_with
+from apps.core.access import (
+    choose_workspace,
+    current_workspace,
+    holds,
+    is_superuser,
+    workspace_choices,
+    workspaces_with,
+)
 
 from .base import ModelAdmin
 from .changelist import KeysetChangeList
-from .filters import ChoiceFilter, DayFilter, TextFilter, WindowFilter, WorkspaceFilter, choice_filter
+from .filters import (
+    ChoiceFilter,
+    DayFilter,
+    PrincipalFilter,
+    TextFilter,
+    WindowFilter,
+    choice_filter,
+)
 from .governed import BulkAction, Done, GovernedAction, Preview, ReasonForm
+from .reveal import RevealAction
 from .trail import audit_trail
 
 __all__ = [
@@ -17,15 +32,17 @@ __all__ = [
     "KeysetChangeList",
     "ModelAdmin",
     "Preview",
+    "PrincipalFilter",
     "ReasonForm",
+    "RevealAction",
     "TextFilter",
     "WindowFilter",
-    "WorkspaceFilter",
     "audit_trail",
     "choice_filter",
     "choose_workspace",
     "current_workspace",
     "holds",
+    "is_superuser",
     "workspace_choices",
     "workspaces_with",
 ]

@@ -9,7 +9,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.core import ui
-from apps.core.access import current_workspace, workspaces_with
+from apps.core.access import current_workspace, is_superuser, workspaces_with
 from apps.core.admin.base import ModelAdmin
 from apps.core.admin.filters import TextFilter, WindowFilter, choice_filter
 from apps.core.models import AuditChain, AuditEntry
@@ -151,7 +151,7 @@ def chains(request: HttpRequest) -> list[SafeString]:
     workspace = current_workspace(request)
     if workspace is not None:
         rows = rows.filter(Q(workspace_id=workspace.pk) | Q(workspace_id__isnull=True))
-    if not workspaces_with(request, "audit") and not getattr(request.user, "is_superuser", False):
+    if not workspaces_with(request, "audit") and not is_superuser(request):
         return []
     return [
         format_html("{} {}", chain.workspace or "Installation", verified(chain)) for chain in rows[:RELATED]

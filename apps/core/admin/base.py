@@ -18,7 +18,7 @@ from django.urls import URLPattern, path, reverse
 from unfold.admin import ModelAdmin as UnfoldModelAdmin
 
 from apps.core import ui
-from apps.core.access import holds, narrow, workspaces_with
+from apps.core.access import holds, is_superuser, narrow, workspaces_with
 from apps.core.admin.changelist import CURSOR, PER_PAGE, KeysetChangeList
 from apps.core.admin.export import FORMATS, export_columns, stream
 from apps.core.admin.trail import audit_trail, trail_url
@@ -76,7 +76,7 @@ class ModelAdmin(UnfoldModelAdmin):
         return (named,) if isinstance(named, str) else tuple(named or ())
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        if self.superuser_sees and _is_superuser(request):
+        if self.superuser_sees and is_superuser(request):
             return True
         return bool(workspaces_with(request, *self.grants_to_view()))
 
@@ -86,7 +86,7 @@ class ModelAdmin(UnfoldModelAdmin):
     def has_write_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         if self.page_template or not (self.write_grants or self.superuser_writes):
             return False
-        if self.superuser_writes and _is_superuser(request):
+        if self.superuser_writes and is_superuser(request):
             return True
         if obj is not None:
             return holds(request, obj, *self.write_grants)
@@ -123,7 +123,7 @@ class ModelAdmin(UnfoldModelAdmin):
 
     def list_rows(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         """The rows of a list: those of the current workspace."""
-        everything = self.superuser_sees and _is_superuser(request)
+        everything = self.superuser_sees and is_superuser(request)
         return narrow(request, rows, self.grants_to_view(), everything=everything)
 
     def prepare_rows(self, request: HttpRequest, rows: list[Any]) -> None:
@@ -297,10 +297,6 @@ class ModelAdmin(UnfoldModelAdmin):
             view = self.admin_site.admin_view(action.as_view(model_admin=self))
             own.append(path(action.path, view, name=f"{stem}_{action.name}"))
         return [*own, *super().get_urls()]
-
-
-def _is_superuser(request: HttpRequest) -> bool:
-    return bool(getattr(request.user, "is_superuser", False) and request.user.is_active)
 
 
 def _with(query: Any, kind: str) -> str:

@@ -10,7 +10,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from apps.core import clock
-from apps.core.access import workspace_choices
 
 Choice = tuple[str, str]
 
@@ -120,17 +119,6 @@ class WindowFilter(ChoiceFilter):
         return "" if chosen == (self.default or "all") else f"window: {self.windows[chosen][0]}"
 
 
-class WorkspaceFilter(ChoiceFilter):
-    """Workspaces that the user sees, and no other."""
-
-    title = "workspace"
-    parameter_name = "workspace"
-    field = "workspace_id"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[Choice]:
-        return [(str(workspace.pk), workspace.name) for workspace in workspace_choices(request)]
-
-
 class TextFilter(ChoiceFilter):
     """An exact value typed or pasted by the user: an id, a source, a subject."""
 
@@ -152,6 +140,15 @@ class TextFilter(ChoiceFilter):
     def chip(self) -> str:
         value = (self.value() or "").strip()
         return f"{self.title}: {value}" if value else ""
+
+
+class PrincipalFilter(TextFilter):
+    """The owner of the rows, by id."""
+
+    title = "principal"
+    parameter_name = "principal"
+    field = "principal_id"
+    hint = "id"
 
 
 class DayFilter(TextFilter):

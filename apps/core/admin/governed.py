@@ -21,6 +21,7 @@ from django.utils.html import format_html
 from django.views import View
 
 from apps.core import canonical, ui
+from apps.core.access import holds, is_superuser, workspaces_with
 from apps.core.admin.trail import own_last_entry
 from apps.core.problems import InvalidRequest, NotFound, Problem, StaleVersion
 from apps.core.reasons import check_reason
@@ -90,6 +91,8 @@ class GovernedAction(View):
     """Base of governed actions. Subclasses say the words and override `blocked`, `preview` and `act`.
 
     path: below the model's admin; `<path:object_id>/…/` for one object. grants: any of them on its workspace.
+    for_superusers: they may take it, too; without grants they alone.
+    stands_elsewhere: the page draws its button itself, where it belongs; it is not among the actions of the page.
     previews_input: what is typed decides what happens, so the first POST shows that and the second, equal one acts.
     """
 
@@ -99,8 +102,10 @@ class GovernedAction(View):
     title: ClassVar[str] = ""
     kind: ClassVar[Any] = ""
     grants: ClassVar[tuple[str, ...]] = ()
+    for_superusers: ClassVar[bool] = False
     on_object: ClassVar[bool] = True
     on_selection: ClassVar[bool] = False
+    stands_elsewhere: ClassVar[bool] = False
     form_class: ClassVar[type[ReasonForm]] = ReasonForm
     fill: ClassVar[str] = ""
     previews_input: ClassVar[bool] = False
@@ -111,8 +116,8 @@ class GovernedAction(View):
     @classmethod
     def permitted(cls, model_admin: Any, request: HttpRequest, obj: Any) -> bool:
         """Whether the user may take this action at all; otherwise there is no button and no page."""
-        from apps.core.access import holds, workspaces_with
-
+        if cls.for_superusers and is_superuser(request):
+            return True
         if isinstance(obj, models.Model):
             return holds(request, obj, *cls.grants)
         return bool(workspaces_with(request, *cls.grants))
@@ -139,7 +144,8 @@ class GovernedAction(View):
 
     @classmethod
     def button(cls, model_admin: Any, request: HttpRequest, obj: Any) -> ui.ActionButton | None:
-        if not cls.permitted(model_admin, request, obj):
+        """Its button among the actions of the page, for who may take it."""
+        if cls.stands_elsewhere or not cls.permitted(model_admin, request, obj):
             return None
         href = model_admin.url(cls.name, *([obj.pk] if cls.on_object else []))
         return ui.ActionButton(cls.label, href, cls.kind, blocked=cls.blocked(model_admin, request, obj))

@@ -10,7 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.core import clock, policies, ui
-from apps.core.access import current_workspace, workspace_choices, workspaces_with
+from apps.core.access import current_workspace, is_superuser, workspace_choices, workspaces_with
 from apps.core.admin.base import ModelAdmin
 from apps.core.admin.filters import TextFilter
 from apps.core.admin.governed import Done, GovernedAction, Preview, ReasonForm
@@ -65,7 +65,7 @@ class PublishPolicy(GovernedAction):
     def _targets(cls, request: HttpRequest) -> list[tuple[str, str]]:
         allowed = workspaces_with(request, *PUBLISHERS)
         found = [(str(w.pk), w.name) for w in workspace_choices(request) if w.pk in allowed]
-        if getattr(request.user, "is_superuser", False):
+        if is_superuser(request):
             found.insert(0, ("", "the default of the installation"))
         return found
 

@@ -7,7 +7,6 @@ from apps.core.db.roles import SESSION_ROLES, TableRights, expected_rights
 from apps.core.db.rowpolicy import APP, STAFF
 
 GRANTEES = (APP, *SESSION_ROLES)
-PRIVILEGES = ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER")
 
 
 def sync_grants() -> None:

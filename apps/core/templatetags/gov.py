@@ -39,28 +39,8 @@ def gv_ago(at: datetime | None, absent: str = "never") -> SafeString:
 
 
 @register.filter
-def gv_deadline(at: datetime | None, absent: str = "no deadline") -> SafeString:
-    return ui.deadline(at, absent=absent)
-
-
-@register.filter
 def gv_id(value: UUID | str | None, name: str = "id") -> SafeString:
     return ui.short_id(value, name)
-
-
-@register.filter
-def gv_hash(value: str | None, name: str = "hash") -> SafeString:
-    return ui.short_hash(value, name)
-
-
-@register.filter
-def gv_score(value: float | None, places: int = 4) -> SafeString:
-    return ui.score(value, places)
-
-
-@register.filter
-def gv_signed(value: float | None, places: int = 3) -> SafeString:
-    return ui.signed(value, places)
 
 
 @register.filter
@@ -71,36 +51,6 @@ def gv_count(value: int | None) -> SafeString:
 @register.filter
 def gv_about(value: float | None) -> SafeString:
     return ui.about(value)
-
-
-@register.filter
-def gv_share(part: float | None, whole: float = 1.0) -> SafeString:
-    return ui.share(part, whole)
-
-
-@register.filter
-def gv_json(value: Any, name: str = "document") -> ui.JsonTree:
-    return ui.JsonTree(value, name)
-
-
-@register.filter
-def gv_long(text: str | None) -> ui.LongText | SafeString:
-    return ui.LongText(text) if text else ui.nothing()
-
-
-@register.simple_tag
-def gv_gain(estimate: float | None, low: float | None, high: float | None, n: int | None) -> SafeString:
-    return ui.gain(estimate, low, high, n)
-
-
-@register.simple_tag
-def gv_nothing(why: str = "none") -> SafeString:
-    return ui.nothing(why)
-
-
-@register.simple_tag
-def gv_mark(tone: Tone, text: str, title: str = "", bare: bool = False) -> ui.Mark:
-    return ui.Mark(tone, text, title, bare=bare)
 
 
 @register.simple_tag

@@ -10,8 +10,6 @@ from .base import Part
 from .formats import count, score, signed
 
 FEATURES = ("semantic", "lexical", "graph", "recency", "salience", "confidence")
-POINTS_SHOWN = 90
-POINTS_PHONE = 30
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from apps.core import clock, ui
-from apps.core.admin import Done, GovernedAction, ModelAdmin, Preview, ReasonForm, TextFilter, holds
+from apps.core import ui
+from apps.core.admin import ModelAdmin, Preview, ReasonForm, RevealAction, TextFilter
 from apps.feedback.models import Ablation, PresenceAssessment, PresenceTier
 from apps.feedback.services.staff import reveal_counterfactual
 
@@ -28,16 +28,9 @@ class ReceiptFilter(TextFilter):
     hint = "id"
 
 
-class RevealCounterfactual(GovernedAction):
-    name, path, label = "reveal", "<uuid:object_id>/reveal/", "Reveal text…"
-    title = "Reveal what remains of the context"
-    grants = ("reveal_text",)
+class RevealCounterfactual(RevealAction):
+    label, title = "Reveal text…", "Reveal what remains of the context"
     fill = "#remaining"
-
-    @classmethod
-    def button(cls, model_admin: Any, request: HttpRequest, obj: Any) -> ui.ActionButton | None:
-        # It stands at the closed text, not among the actions of the page.
-        return None
 
     def preview(self, request: HttpRequest, obj: Any, form: ReasonForm) -> Preview:
         summary = (
@@ -46,9 +39,8 @@ class RevealCounterfactual(GovernedAction):
         )
         return Preview(summary, "Reveal 1 text", {"hash": obj.counterfactual_sha256})
 
-    def act(self, request: HttpRequest, obj: Any, data: dict[str, Any], preview: Preview) -> Done:
-        text = reveal_counterfactual(ablation_id=obj.pk, reason=data["reason"])
-        return Done(f"Revealed by you at {clock.now():%H:%M:%S} UTC.", revealed=ui.LongText(text))
+    def text_of(self, obj: Any, reason: str) -> ui.LongText:
+        return ui.LongText(reveal_counterfactual(ablation_id=obj.pk, reason=reason))
 
 
 @admin.register(Ablation)
@@ -114,7 +106,7 @@ class AblationAdmin(ModelAdmin):
             ui.Fact("remaining", ui.short_id(obj.counterfactual_sha256, "hash of what remains")),
         ]
         return {
-            "lead": text_lock(self, request, obj),
+            "lead": RevealCounterfactual.lock(self, request, obj, "text closed"),
             "facts": ui.Facts(facts, first=True),
             "sections": [
                 ui.Section(title="Taken out", anchor="removed", content=entries_of(obj)),
@@ -126,13 +118,6 @@ class AblationAdmin(ModelAdmin):
                 ),
             ],
         }
-
-
-def text_lock(model_admin: AblationAdmin, request: HttpRequest, ablation: Ablation) -> SafeString:
-    """What remains of the context, closed."""
-    may = holds(request, ablation, RevealCounterfactual.grants[0])
-    url = model_admin.url(RevealCounterfactual.name, ablation.pk) if may else ""
-    return format_html('<span id="remaining">{}</span>', ui.Lock("text closed", url))
 
 
 def entries_of(ablation: Ablation) -> ui.Records:

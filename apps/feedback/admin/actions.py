@@ -11,7 +11,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from apps.core import clock, ui
-from apps.core.admin import BulkAction, Done, GovernedAction, Preview, ReasonForm
+from apps.core.admin import BulkAction, Done, GovernedAction, Preview, ReasonForm, RevealAction
 from apps.feedback.credits import edge_of
 from apps.feedback.models import CitationSet, Credit, Judgment
 from apps.feedback.services.staff import preview_reversal, reverse_outcome
@@ -30,24 +30,16 @@ def reveal(trace: Trace, reason: str) -> Any:
     return "Not kept: the text filter refused it, or the call had none."
 
 
-class RevealQuery(GovernedAction):
-    name, path, label = "reveal", "<uuid:object_id>/reveal/", "Reveal query…"
-    title = "Reveal the query"
-    grants = ("reveal_text",)
+class RevealQuery(RevealAction):
+    label, title = "Reveal query…", "Reveal the query"
     fill = "#query"
-
-    @classmethod
-    def button(cls, model_admin: Any, request: HttpRequest, obj: Any) -> ui.ActionButton | None:
-        # It stands at the closed text, not among the actions of the page.
-        return None
 
     def preview(self, request: HttpRequest, obj: Any, form: ReasonForm) -> Preview:
         summary = "Shows what was asked, to you, in one answer. Who revealed it and why is kept."
         return Preview(summary, "Reveal 1 query", {"erased": str(bool(obj.query_erased_at))})
 
-    def act(self, request: HttpRequest, obj: Any, data: dict[str, Any], preview: Preview) -> Done:
-        text = reveal(obj, data["reason"])
-        return Done(f"Revealed by you at {clock.now():%H:%M:%S} UTC.", revealed=text)
+    def text_of(self, obj: Any, reason: str) -> Any:
+        return reveal(obj, reason)
 
 
 class RevealQueries(BulkAction):
@@ -143,11 +135,7 @@ class ReverseOutcome(GovernedAction):
     name, path, label, kind = "reverse", "<uuid:object_id>/reverse/<uuid:receipt_id>/", "Reverse…", "danger"
     grants = ("curate",)
     form_class = ReversalForm
-
-    @classmethod
-    def button(cls, model_admin: Any, request: HttpRequest, obj: Any) -> ui.ActionButton | None:
-        # It stands at the confirmation in the timeline.
-        return None
+    stands_elsewhere = True  # at the confirmation in the timeline
 
     def get_object(self, request: HttpRequest, object_id: str = "", **kwargs: Any) -> Any:
         trace = super().get_object(request, object_id)

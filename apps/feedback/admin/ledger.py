@@ -11,7 +11,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.core import clock, ui
-from apps.core.admin import ModelAdmin, TextFilter
+from apps.core.admin import ModelAdmin, PrincipalFilter
 from apps.feedback.credits import edge_of
 from apps.feedback.models import Credit, EdgeStrength
 from apps.traces.decay import decay
@@ -29,13 +29,6 @@ def current_strengths(principal_id: UUID, workspace_id: UUID, edge_keys: Sequenc
     now = clock.now()
     rows = EdgeStrength.objects.filter(principal_id=principal_id, edge_key__in=edge_keys)
     return {row.edge_key: decay(row.strength, row.updated_at, now, half_life_s) for row in rows}
-
-
-class PrincipalFilter(TextFilter):
-    title = "principal"
-    parameter_name = "principal"
-    field = "principal_id"
-    hint = "id"
 
 
 @admin.register(EdgeStrength)

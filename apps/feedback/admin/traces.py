@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.core import ui
-from apps.core.admin import ModelAdmin, TextFilter, WindowFilter, audit_trail, choice_filter, holds
+from apps.core.admin import ModelAdmin, PrincipalFilter, WindowFilter, audit_trail, choice_filter, holds
 from apps.core.admin.changelist import KeysetChangeList
 from apps.feedback.admin.actions import (
     EraseTrace,
@@ -37,13 +37,6 @@ MOST_RECEIPTS = 200
 
 class TraceWindow(WindowFilter):
     default = "24h"
-
-
-class PrincipalFilter(TextFilter):
-    title = "principal"
-    parameter_name = "principal"
-    field = "principal_id"
-    hint = "id"
 
 
 def _by_stage(rows: QuerySet[Trace], value: str) -> QuerySet[Trace]:
@@ -244,9 +237,7 @@ def query_lock(model_admin: TraceAdmin, request: HttpRequest, trace: Trace) -> A
         return format_html(
             '<span class="gv-subtle">query erased at {}</span>', ui.when(trace.query_erased_at)
         )
-    may = holds(request, trace, "reveal_text")
-    url = model_admin.url(RevealQuery.name, trace.pk) if may else ""
-    return format_html('<span id="query">{}</span>', ui.Lock("query closed", url))
+    return RevealQuery.lock(model_admin, request, trace, "query closed")
 
 
 def neighbours(model_admin: TraceAdmin, request: HttpRequest, trace: Trace) -> tuple[str, str]:

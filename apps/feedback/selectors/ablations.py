@@ -11,11 +11,10 @@ from apps.core.pages import KeysetPage
 from apps.feedback.exceptions import UnknownAblation
 from apps.feedback.models import Ablation, PresenceAssessment, PresenceTier
 from apps.retrieval.context import present_context
-from apps.retrieval.exceptions import UnknownReceipt
-from apps.retrieval.models import Receipt
 from apps.retrieval.packing import context_hash
 from apps.retrieval.packing.installed import tokenizer
 from apps.retrieval.receipts.schemas import ReceiptDocument
+from apps.retrieval.selectors import check_receipt_exists
 from apps.traces.schemas import PageRequest
 
 
@@ -94,8 +93,7 @@ def assessment_shown(record: PresenceAssessment) -> dict[str, Any]:
 def ablations_page(query: PageRequest, *, receipt_id: UUID) -> dict[str, Any]:
     """A page of the ablations of a receipt by admission, newest first. Raises UnknownReceipt."""
     owner = current_principal().principal_id
-    if not Receipt.objects.filter(principal_id=owner, pk=receipt_id).exists():
-        raise UnknownReceipt
+    check_receipt_exists(receipt_id)
     page = KeysetPage.of(
         Ablation.objects.filter(principal_id=owner, receipt_id=receipt_id),
         limit=query.limit,

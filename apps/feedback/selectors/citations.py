@@ -9,8 +9,7 @@ from apps.core import clock
 from apps.core.db.sessions import current_principal
 from apps.core.pages import KeysetPage
 from apps.feedback.models import CitationSet
-from apps.retrieval.exceptions import UnknownReceipt
-from apps.retrieval.models import Receipt
+from apps.retrieval.selectors import check_receipt_exists
 from apps.traces.schemas import PageRequest
 
 
@@ -67,8 +66,7 @@ def shown_citations(record: CitationSet) -> dict[str, Any]:
 def citations_page(query: PageRequest, *, receipt_id: UUID) -> dict[str, Any]:
     """A page of the citation sets of a receipt by admission, newest first. Raises UnknownReceipt."""
     owner = current_principal().principal_id
-    if not Receipt.objects.filter(principal_id=owner, pk=receipt_id).exists():
-        raise UnknownReceipt
+    check_receipt_exists(receipt_id)
     page = KeysetPage.of(
         CitationSet.objects.filter(principal_id=owner, receipt_id=receipt_id),
         limit=query.limit,

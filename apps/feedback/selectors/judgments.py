@@ -13,8 +13,7 @@ from apps.core.pages import KeysetPage
 from apps.feedback.models import NO_GRADE, Judgment, JudgmentKind
 from apps.feedback.schemas import JudgmentsQuery
 from apps.feedback.selectors.labels import folded_labels
-from apps.retrieval.exceptions import UnknownReceipt
-from apps.retrieval.models import Receipt
+from apps.retrieval.selectors import check_receipt_exists
 
 FILTERS = ("receipt", "node", "surface", "method", "annotator")
 
@@ -52,8 +51,7 @@ def judgments_page(query: JudgmentsQuery, *, receipt_id: UUID | None = None) -> 
     owner = current_principal().principal_id
     listing = "judgments"
     if receipt_id is not None:
-        if not Receipt.objects.filter(principal_id=owner, pk=receipt_id).exists():
-            raise UnknownReceipt
+        check_receipt_exists(receipt_id)
         listing = f"receipts/{receipt_id}/judgments"
     page = KeysetPage.of(
         _narrowed(Judgment.objects.filter(principal_id=owner), query, receipt_id),

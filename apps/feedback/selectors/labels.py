@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from psycopg.adapt import Loader
 from psycopg.pq import Format
 
+from apps.core.db.cursors import session_cursor
 from apps.core.db.sessions import current_principal
-from apps.retrieval.candidates.run import session_cursor
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 
 from apps.core.db.rowpolicy import OwnerPolicy
 from apps.core.models import Declared, OwnedModel
+from apps.graph.digests import DIGEST_VERSION
 
 READ = OwnerPolicy(staff=("view_traces", "curate"), shared=True)
 BULK = OwnerPolicy(shared=True)
@@ -25,8 +26,6 @@ STANDING_PLACE = (
     "WHEN n.subkind = 'decision' THEN 2 ELSE 3 END)"
 )
 """Their order, before the newest first: pinned, preferences, decisions, patterns."""
-
-BODY_MAX = {"episodic": 8_000, "structural": 8_000, "passage": 10_000}
 
 
 class Kind(models.TextChoices):
@@ -72,7 +71,7 @@ class Node(OwnedModel):
     language = models.CharField(max_length=32, db_default="simple")
     symbol = models.CharField(max_length=300, null=True, blank=True)
     digest = models.CharField(max_length=64)
-    digest_version = models.SmallIntegerField(db_default=3)
+    digest_version = models.SmallIntegerField(db_default=DIGEST_VERSION)
     scope = models.CharField(max_length=64, db_default="default")
     project = models.CharField(max_length=128, null=True, blank=True)
     conversation = models.CharField(max_length=128, null=True, blank=True)

@@ -77,12 +77,15 @@ class PassageItem:
         return (self.scope, self.repo, self.type, json.dumps(self.identity), self.part)
 
 
+Result = Literal["created", "updated", "unchanged", "error"]
+
+
 @dataclass(frozen=True, slots=True)
 class PassageResult:
     """What became of an item; provenance is what source identity is made of."""
 
     index: int
-    result: Literal["created", "updated", "unchanged", "error"]
+    result: Result
     node_id: UUID | None = None
     repo: str | None = None
     type: str | None = None

@@ -16,7 +16,7 @@ from apps.graph.analyser import ANALYSER, Analysed, installed
 from apps.graph.locks import lock_owner
 from apps.graph.models.indexes import CorpusKind
 
-from .items import INDEX_TIMED, ItemRefused, PassageItem, PassageResult, Prepared, prepare
+from .items import INDEX_TIMED, ItemRefused, PassageItem, PassageResult, Prepared, Result, prepare
 from .pages import links_changed
 from .postings import index_nodes, remove_nodes
 
@@ -148,7 +148,7 @@ def _analyse(prepared: Sequence[Prepared]) -> list[Analysed]:
 def _groups(prepared: Iterable[Prepared]) -> Iterator[list[Prepared]]:
     """Groups in which no place occurs twice, so that of two texts for one place the later wins."""
     group: list[Prepared] = []
-    seen: set[Any] = set()
+    seen: set[tuple[str, str, str, str, int]] = set()
     for one in prepared:
         key = one.item.key()
         if key in seen or len(group) == GROUP:
@@ -173,7 +173,8 @@ def _write_group(identity: PrincipalIdentity, group: list[Prepared]) -> list[Pas
     ids |= {p.index: found[p.index].id for p in same}
     _refresh(owner, same, found)
     links_changed(owner, identity.workspace_id, _touched(fresh, changed, same, found))
-    outcomes = dict.fromkeys(kept, "unchanged") | {p.index: "updated" for p in changed}
+    outcomes: dict[int, Result] = {p.index: "unchanged" for p in same}
+    outcomes.update((p.index, "updated") for p in changed)
     return [_result(p, ids[p.index], outcomes.get(p.index, "created")) for p in group]
 
 
@@ -189,7 +190,7 @@ def _touched(
 
 def _existing(owner: UUID, group: list[Prepared]) -> dict[int, Stored]:
     """What is stored at the places of the group, by the items' index."""
-    places: dict[tuple[str, str], dict[Any, int]] = defaultdict(dict)
+    places: dict[tuple[str, str], dict[tuple[str, str, int], int]] = defaultdict(dict)
     for p in group:
         item = p.item
         places[item.repo, item.type][item.scope, json.dumps(item.identity), item.part] = p.index
@@ -293,7 +294,7 @@ def _refresh(owner: UUID, same: list[Prepared], found: dict[int, Stored]) -> Non
         cursor.execute(_REFRESH_NODE, parameters)
 
 
-def _result(p: Prepared, node_id: UUID, result: Any) -> PassageResult:
+def _result(p: Prepared, node_id: UUID, result: Result) -> PassageResult:
     return PassageResult(
         p.index,
         result,

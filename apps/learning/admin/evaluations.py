@@ -10,23 +10,23 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.core import ui
-from apps.core.admin import holds
+from apps.core.admin import PrincipalFilter, holds
 from apps.core.admin.changelist import KeysetChangeList
 from apps.learning.admin import evaluation_parts as parts
 from apps.learning.admin import run_parts as runs
 from apps.learning.admin.fragments import fragment, seen_object
+from apps.learning.admin.holdout_parts import newest_holdouts
 from apps.learning.admin.regression import framed, further, page_after
 from apps.learning.admin.run_actions import CancelRun, HoldOut, KeepEvaluation, NewEvaluation, RunAgain
 from apps.learning.admin.run_admin import RunAdmin
 from apps.learning.admin.words import (
     decided,
-    decision_mark,
     linked,
     scopes_in_words,
     status_mark,
 )
 from apps.learning.desk.views import NEEDED
-from apps.learning.models import EvaluatedQuery, Evaluation, EvaluationResult, Holdout
+from apps.learning.models import EvaluatedQuery, Evaluation, EvaluationResult
 from apps.learning.selectors.evaluations import receipts_gone
 from apps.learning.selectors.unjudged import unjudged_requests
 
@@ -42,7 +42,7 @@ DECISION = runs.decision_filter(
 @admin.register(Evaluation)
 class EvaluationAdmin(RunAdmin):
     run, results, groups, unit = "evaluation", EvaluationResult, "validation_groups", "steps"
-    list_filter = (DECISION, runs.STATUS, runs.PrincipalFilter)
+    list_filter = (DECISION, runs.STATUS, PrincipalFilter)
     governed = (NewEvaluation, RunAgain, HoldOut, KeepEvaluation, CancelRun)
 
     @admin.display(description="NDCG gain on validation groups")
@@ -150,22 +150,14 @@ class EvaluationAdmin(RunAdmin):
 
 def holdouts_of(evaluation: Evaluation) -> Any:
     """Holdouts that were asked of it, the newest first."""
-    found = (
-        Holdout.objects.filter(principal_id=evaluation.principal_id, evaluation_id=evaluation.pk)
-        .select_related("result")
-        .defer("trials", "result__report", "result__summary")
-        .order_by("-requested_at", "-id")[:10]
-    )
     rows = []
-    for one in found:
+    for one in newest_holdouts(evaluation.principal_id, 10, evaluation_id=evaluation.pk):
         result = getattr(one, "result", None)
         gain = ui.nothing("no result")
-        state: Any = status_mark(one.status)
         if result is not None:
             gain = ui.gain(result.ndcg_gain, result.interval_low, result.interval_high, result.query_groups)
-            state = decision_mark(result.decision, exploratory=one.exploratory)
         link = linked("learning_holdout_change", one.pk, "holdout id")
-        rows.append(ui.Record([link, gain, state, runs.asked(one)]))
+        rows.append(ui.Record([link, gain, runs.how(one, result), runs.asked(one)]))
     columns = [
         ui.Column("holdout", "main"),
         ui.Column("gain"),

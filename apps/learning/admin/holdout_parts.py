@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Avg, F, QuerySet
@@ -17,6 +18,12 @@ Report = Mapping[str, Any]
 GROUPS_SHOWN = 15
 PAIRS_SHOWN = 2
 METRICS = (("ndcg", "NDCG"), ("recall", "recall"), ("mrr", "MRR"))
+
+
+def newest_holdouts(principal_id: UUID, most: int, **of: UUID) -> QuerySet[Holdout]:
+    """Holdouts of something of a principal, the newest first, with the numbers of their results."""
+    found = Holdout.objects.filter(principal_id=principal_id, **of).select_related("result")
+    return found.defer("trials", "result__report", "result__summary").order_by("-requested_at", "-id")[:most]
 
 
 def decision_sentence(report: Report) -> str:

@@ -10,6 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.core import ui
+from apps.core.admin import PrincipalFilter
 from apps.core.admin.changelist import KeysetChangeList
 from apps.learning.admin import holdout_parts as parts
 from apps.learning.admin import run_parts as runs
@@ -44,7 +45,7 @@ class CancelHoldout(CancelRun):
 @admin.register(Holdout)
 class HoldoutAdmin(RunAdmin):
     run, results, groups, unit = "holdout", HoldoutResult, "query_groups", "searches"
-    list_filter = (DECISION, runs.STATUS, runs.PrincipalFilter)
+    list_filter = (DECISION, runs.STATUS, PrincipalFilter)
     governed = (MakeProfile, KeepHoldout, CancelHoldout)
 
     @admin.display(description="NDCG gain on unseen queries")

@@ -46,6 +46,8 @@ class PointerAction(GovernedAction, ABC):
 
     grants = (GRANT,)
     form_class = CommandForm
+    stands_elsewhere = True
+    """The page builds its buttons from the standing that it has read; see `button_in`."""
     standing: Standing
 
     @classmethod
@@ -56,11 +58,6 @@ class PointerAction(GovernedAction, ABC):
     def why_not(cls, standing: Standing, request: HttpRequest) -> str:
         """Why it cannot be done from this state; empty when it can."""
         return ""
-
-    @classmethod
-    def button(cls, model_admin: Any, request: HttpRequest, obj: Any) -> ui.ActionButton | None:
-        """The page builds its buttons from the standing that it has read; see `button_in`."""
-        return None
 
     @classmethod
     def button_in(

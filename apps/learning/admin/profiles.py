@@ -11,7 +11,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.core import clock, ui
-from apps.core.admin import ModelAdmin, TextFilter, choice_filter, holds
+from apps.core.admin import ModelAdmin, PrincipalFilter, TextFilter, choice_filter, holds
 from apps.core.admin.changelist import KeysetChangeList
 from apps.learning.admin import profile_parts as parts
 from apps.learning.admin.activation_actions import (
@@ -47,13 +47,6 @@ from apps.learning.selectors.staff import (
 )
 from apps.learning.services.proposals import preview_for
 from apps.retrieval.policy import in_force
-
-
-class PrincipalFilter(TextFilter):
-    title = "principal"
-    parameter_name = "principal"
-    field = "principal_id"
-    hint = "id"
 
 
 class ScopeFilter(TextFilter):

@@ -10,12 +10,13 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.core import ui
-from apps.core.admin import ModelAdmin, choice_filter
+from apps.core.admin import ModelAdmin, PrincipalFilter, choice_filter
 from apps.core.admin.changelist import KeysetChangeList
 from apps.learning.admin import run_parts as runs
+from apps.learning.admin.holdout_parts import newest_holdouts
 from apps.learning.admin.subnav import subnav
-from apps.learning.admin.words import decision_mark, linked, page_url, status_mark, whose
-from apps.learning.models import Holdout, JudgedQuery, QuerySet
+from apps.learning.admin.words import linked, page_url, whose
+from apps.learning.models import JudgedQuery, QuerySet
 
 SOURCES = {"api": "the API", "files": "files", "control_set": "a control set"}
 QUERIES_SHOWN = 50
@@ -26,7 +27,7 @@ class QuerySetAdmin(ModelAdmin):
     list_name = "query sets"
     list_display = ("named", "whose", "queries", "judgments", "came_from", "made")
     list_select_related = ("principal",)
-    list_filter = (choice_filter("made of", "source", list(SOURCES.items())), runs.PrincipalFilter)
+    list_filter = (choice_filter("made of", "source", list(SOURCES.items())), PrincipalFilter)
     keyset = ("-created_at", "-id")
     page_template = "learning/run_page.html"
     list_before_template = "learning/subnav.html"
@@ -135,23 +136,11 @@ def queries_of(query_set: QuerySet) -> ui.Records:
 
 def holdouts_on(query_set: QuerySet) -> Any:
     """What was held out on the set: each use makes it a little less unseen."""
-    found = (
-        Holdout.objects.filter(principal_id=query_set.principal_id, query_set_id=query_set.pk)
-        .select_related("result")
-        .defer("trials", "result__report", "result__summary")
-        .order_by("-requested_at", "-id")[:20]
-    )
     rows = []
-    for one in found:
-        result = getattr(one, "result", None)
-        state: Any = status_mark(one.status)
-        if result is not None:
-            state = decision_mark(result.decision, exploratory=one.exploratory)
-        rows.append(
-            ui.Record(
-                [linked("learning_holdout_change", one.pk, "holdout id"), state, ui.when(one.requested_at)]
-            )
-        )
+    for one in newest_holdouts(query_set.principal_id, 20, query_set_id=query_set.pk):
+        link = linked("learning_holdout_change", one.pk, "holdout id")
+        state = runs.how(one, getattr(one, "result", None))
+        rows.append(ui.Record([link, state, ui.when(one.requested_at)]))
     columns = [ui.Column("holdout", "main"), ui.Column("decision"), ui.Column("asked")]
     empty = ui.EmptyState("Not used yet.", "Holdouts are asked for on the page of an evaluation.", level=3)
     return ui.Records("Holdouts on this set", columns, rows, empty=empty)

@@ -146,10 +146,7 @@ class RunDrill(GovernedAction):
     name, path, label = "drill", "<uuid:object_id>/drill/", "Profile rollback drill…"
     title = "Profile rollback drill"
     grants = (GRANT,)
-
-    @classmethod
-    def button(cls, model_admin: Any, request: HttpRequest, obj: Any) -> ui.ActionButton | None:
-        return None
+    stands_elsewhere = True
 
     def preview(self, request: HttpRequest, obj: Any, form: ReasonForm) -> Preview:
         baseline = short(obj.baseline_profile_id)

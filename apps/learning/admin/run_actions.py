@@ -180,11 +180,7 @@ class CancelRun(GovernedAction):
     name, path, label, kind = "cancel", "<uuid:object_id>/cancel/", "Cancel…", "danger"
     title = "Cancel the run"
     grants = (GRANT,)
-
-    @classmethod
-    def button(cls, model_admin: Any, request: HttpRequest, obj: Any) -> ui.ActionButton | None:
-        # It stands at the progress of the run.
-        return None
+    stands_elsewhere = True  # at the progress of the run
 
     @classmethod
     def blocked(cls, model_admin: Any, request: HttpRequest, obj: Any) -> str:

@@ -15,11 +15,9 @@ from apps.learning.admin import run_parts as runs
 from apps.learning.admin.fragments import fragment, seen_object
 from apps.learning.admin.subnav import subnav
 from apps.learning.admin.words import (
-    decision_mark,
     gain_words,
     page_url,
     scopes_in_words,
-    status_mark,
     whose,
 )
 
@@ -65,9 +63,7 @@ class RunAdmin(ModelAdmin):
 
     @admin.display(description="decision")
     def how(self, obj: Any) -> Any:
-        if obj.seen is None:
-            return status_mark(obj.status)
-        return decision_mark(obj.seen.decision, exploratory=obj.exploratory)
+        return runs.how(obj, obj.seen)
 
     @admin.display(description="principal")
     def whose(self, obj: Any) -> str:

@@ -7,20 +7,13 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.core import ui
-from apps.core.admin import ModelAdmin, TextFilter, choice_filter, holds
-from apps.learning.admin.words import FAILURES, PHASES, in_words, status_mark
+from apps.core.admin import ModelAdmin, choice_filter, holds
+from apps.learning.admin.words import FAILURES, PHASES, decision_mark, in_words, status_mark
 from apps.learning.models.runs import LearningRun, RunStatus
 from apps.learning.policy import gate_of
 from apps.learning.services.staff import GRANT
 
 OPEN = (RunStatus.QUEUED, RunStatus.RUNNING)
-
-
-class PrincipalFilter(TextFilter):
-    title = "principal"
-    parameter_name = "principal"
-    field = "principal_id"
-    hint = "id"
 
 
 STATUS = choice_filter("run", "status", RunStatus.choices)
@@ -52,6 +45,13 @@ def job_line(model_admin: ModelAdmin, request: HttpRequest, run: LearningRun, un
         poll_url=model_admin.url("progress", run.pk),
         cancel_url=cancel,
     )
+
+
+def how(run: LearningRun, result: Any) -> Any:
+    """What it decided; without a result how the run stands."""
+    if result is None:
+        return status_mark(run.status)
+    return decision_mark(result.decision, exploratory=run.exploratory)
 
 
 def _ended(run: LearningRun) -> str:

@@ -61,13 +61,6 @@ PHASES: dict[str, str] = {
     "fitting": "Fitting and resampling",
     "storing": "Storing the result",
 }
-COVERAGE: dict[str, str] = {
-    "feedback_records": "judgments until the start",
-    "requests_with_pairs": "requests with a relevant and a not relevant result",
-    "explicit_pairs": "pairs of them",
-    "training_queries": "query groups for fitting",
-    "validation_queries": "query groups for judging",
-}
 LACKING: dict[str, str] = {
     "unjudged": "nothing is judged yet",
     "conflicting_labels": "annotators disagree",

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+from django.db.models import QuerySet
 
 from apps.core import clock
 from apps.core.db.sessions import current_principal
@@ -125,7 +126,7 @@ def _order(columns: ReceiptColumns, rows: slice, scores: FloatArray) -> tuple[UU
     return tuple(UUID(int=(int(high) << 64) | int(low)) for high, low in halves[ranked])
 
 
-def _recent(profile: RankingProfile) -> Any:
+def _recent(profile: RankingProfile) -> QuerySet[Receipt]:
     """Receipts of searches of exactly the scope set, of the formula that the profile is for."""
     receipts = Receipt.objects.filter(
         principal_id=current_principal().principal_id,

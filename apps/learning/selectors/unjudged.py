@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Exists, OuterRef
 
@@ -36,7 +37,7 @@ def unjudged_requests(evaluation: Evaluation, *, used_groups: Collection[str]) -
     return list(found.values())
 
 
-def _newest(evaluation: Evaluation) -> list[tuple[Any, str, bool]]:
+def _newest(evaluation: Evaluation) -> list[tuple[UUID, str, bool]]:
     """Id, query identity and whether it is judged, of receipts that the evaluation could fit, newest first."""
     scopes: dict[str, Any] = {"scopes": evaluation.scopes}
     if evaluation.scopes is None:

@@ -4,6 +4,7 @@ It runs the commands of the real thing on a pointer that no request can reach, i
 The real pointer is read before and after, and must be where it was.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -62,7 +63,13 @@ class _Rehearsal:
         self.note(step.kind.value, step.resulting, seen.use, transition=row.pk, multipliers=seen.multipliers)
 
     def note(
-        self, name: str, wanted: UUID | None, seen: ProfileUse, *, transition: UUID, multipliers: Any
+        self,
+        name: str,
+        wanted: UUID | None,
+        seen: ProfileUse,
+        *,
+        transition: UUID,
+        multipliers: Mapping[str, float] | None,
     ) -> None:
         status = "applied" if wanted else "none"
         as_expected = (seen.id, seen.status) == (wanted, status)

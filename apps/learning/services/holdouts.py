@@ -5,7 +5,6 @@ result is stored with all its receipts or not at all; pairs that the platform di
 """
 
 import json
-from typing import Any
 from uuid import UUID
 
 from apps.core import clock, idempotency
@@ -218,7 +217,7 @@ def _store(holdout: Holdout, collected: Collected, report: HoldoutReport) -> Non
     )
     rows = pair_rows(holdout, collected, k=report.config.k)
     HoldoutPair.objects.bulk_create(rows, batch_size=_AT_ONCE)
-    kept: list[Any] = [
+    kept: list[UUID | None] = [
         receipt for row in rows for receipt in (row.baseline_receipt_id, row.candidate_receipt_id)
     ]
     keep_receipts(

@@ -23,6 +23,7 @@ from apps.learning.models import RankingProfile, Recheck, Verdict
 from apps.learning.native_inputs import label_set, outvoted
 from apps.learning.native_receipts import NativeReceiptSet, load_receipt_set
 from apps.learning.policy import GateInEffect, gate_in_effect
+from apps.learning.receipt_set import BoolArray
 from apps.learning.recheck import Worth, worth_of
 from apps.learning.scorer import FEATURES, FloatArray
 from apps.learning.selectors.active import scorer_in
@@ -111,7 +112,7 @@ def _judged_since(since: datetime) -> FoldedLabels:
     return folded_labels(receipt_ids=sorted(judged), surface="results")
 
 
-def _left_out(folded: FoldedLabels, gate: GateInEffect) -> Any:
+def _left_out(folded: FoldedLabels, gate: GateInEffect) -> BoolArray:
     return outvoted(folded) if gate.document.annotators == "majority" else np.zeros(len(folded), dtype=bool)
 
 

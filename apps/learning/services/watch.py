@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 from uuid import UUID
 
 from django.db import connection
 
 from apps.core.db.sessions import current, principal_session
-from apps.learning.models import RunStatus
+from apps.learning.models import Evaluation, Holdout, RunStatus
 
 T = TypeVar("T")
 INTERVAL_S = 1.0
@@ -27,7 +27,7 @@ class Cancelled(Exception):
 class Watch:
     """Belongs to one run; its methods raise Cancelled."""
 
-    def __init__(self, model: Any, principal_id: UUID, run_id: UUID) -> None:
+    def __init__(self, model: type[Evaluation] | type[Holdout], principal_id: UUID, run_id: UUID) -> None:
         self._model, self._principal_id, self._run_id = model, principal_id, run_id
         self._told_at = float("-inf")
         self._phase, self._total, self._done = "", 0, 0

@@ -8,8 +8,6 @@ from pydantic import BaseModel, Field
 
 from apps.core.schemas import StrictModel
 
-CONFIRMATION = "erase"
-
 
 class ErasureRequest(StrictModel):
     """Without `confirm` the answer is the plan and nothing happens."""

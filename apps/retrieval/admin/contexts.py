@@ -7,8 +7,8 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from apps.core import clock, ui
-from apps.core.admin import Done, GovernedAction, Preview, ReasonForm, holds
+from apps.core import ui
+from apps.core.admin import Preview, ReasonForm, RevealAction
 from apps.core.problems import Problem
 from apps.retrieval.admin import parts
 from apps.retrieval.models import Receipt
@@ -17,16 +17,9 @@ from apps.retrieval.receipts.schemas import CandidateRecord, PackingRecord, Rece
 from apps.retrieval.services import context_is_whole, reveal_context
 
 
-class RevealContext(GovernedAction):
-    name, path, label = "reveal", "<uuid:object_id>/reveal/", "Reveal context…"
-    title = "Reveal the context"
-    grants = ("reveal_text",)
+class RevealContext(RevealAction):
+    label, title = "Reveal context…", "Reveal the context"
     fill = "#packed"
-
-    @classmethod
-    def button(cls, model_admin: Any, request: HttpRequest, obj: Any) -> ui.ActionButton | None:
-        # It stands at the closed text, not among the actions of the page.
-        return None
 
     def preview(self, request: HttpRequest, obj: Any, form: ReasonForm) -> Preview:
         summary = (
@@ -35,9 +28,8 @@ class RevealContext(GovernedAction):
         )
         return Preview(summary, "Reveal 1 context", {"checksum": obj.checksum})
 
-    def act(self, request: HttpRequest, obj: Any, data: dict[str, Any], preview: Preview) -> Done:
-        text = reveal_context(receipt_id=obj.pk, reason=data["reason"])
-        return Done(f"Revealed by you at {clock.now():%H:%M:%S} UTC.", revealed=ui.LongText(text))
+    def text_of(self, obj: Any, reason: str) -> ui.LongText:
+        return ui.LongText(reveal_context(receipt_id=obj.pk, reason=reason))
 
 
 def context_of(model_admin: Any, request: HttpRequest, receipt: Receipt, document: ReceiptDocument) -> Any:
@@ -59,11 +51,9 @@ def context_of(model_admin: Any, request: HttpRequest, receipt: Receipt, documen
 
 def text_lock(model_admin: Any, request: HttpRequest, receipt: Receipt) -> SafeString:
     """The packed text, closed; or, to who might be shown it, why nobody can any more."""
-    may = holds(request, receipt, *RevealContext.grants)
-    if may and not _is_whole(receipt):
+    if RevealContext.permitted(model_admin, request, receipt) and not _is_whole(receipt):
         return SafeString('<p class="gv-subtle">Texts changed since; the packed context can\'t be shown.</p>')
-    url = model_admin.url(RevealContext.name, receipt.pk) if may else ""
-    return format_html('<span id="packed">{}</span>', ui.Lock("text closed", url))
+    return RevealContext.lock(model_admin, request, receipt, "text closed")
 
 
 def _is_whole(receipt: Receipt) -> bool:

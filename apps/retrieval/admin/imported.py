@@ -8,17 +8,16 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from apps.core import clock, ui
+from apps.core import ui
 from apps.core.admin import (
-    Done,
-    GovernedAction,
     ModelAdmin,
     Preview,
+    PrincipalFilter,
     ReasonForm,
+    RevealAction,
     TextFilter,
     WindowFilter,
     choice_filter,
-    holds,
 )
 from apps.operations.admin.holds import PlaceHold
 from apps.retrieval.admin import parts
@@ -41,13 +40,6 @@ class ImportWindow(WindowFilter):
     field = "imported_at"
 
 
-class PrincipalFilter(TextFilter):
-    title = "principal"
-    parameter_name = "principal"
-    field = "principal_id"
-    hint = "id"
-
-
 class RequestFilter(TextFilter):
     title = "request"
     parameter_name = "request_id"
@@ -61,16 +53,9 @@ FORMULA = choice_filter(
 )
 
 
-class RevealDocument(GovernedAction):
-    name, path, label = "reveal", "<uuid:object_id>/reveal/", "Reveal document…"
-    title = "Reveal the document"
-    grants = ("reveal_text",)
+class RevealDocument(RevealAction):
+    label, title = "Reveal document…", "Reveal the document"
     fill = "#query"
-
-    @classmethod
-    def button(cls, model_admin: Any, request: HttpRequest, obj: Any) -> ui.ActionButton | None:
-        # It stands at the closed text, not among the actions of the page.
-        return None
 
     def preview(self, request: HttpRequest, obj: Any, form: ReasonForm) -> Preview:
         summary = (
@@ -78,9 +63,8 @@ class RevealDocument(GovernedAction):
         )
         return Preview(summary, "Reveal 1 document", {"checksum": obj.checksum})
 
-    def act(self, request: HttpRequest, obj: Any, data: dict[str, Any], preview: Preview) -> Done:
-        text = reveal_imported(receipt_id=obj.pk, reason=data["reason"])
-        return Done(f"Revealed by you at {clock.now():%H:%M:%S} UTC.", revealed=ui.LongText(text))
+    def text_of(self, obj: Any, reason: str) -> ui.LongText:
+        return ui.LongText(reveal_imported(receipt_id=obj.pk, reason=reason))
 
 
 class HoldReceipt(PlaceHold):
@@ -155,9 +139,8 @@ def imported_page(
         verdict = examine_imported(receipt_id=receipt.pk)
     except UnknownReceipt:
         return _held_page(receipt)
-    url = model_admin.url(RevealDocument.name, receipt.pk) if holds(request, receipt, "reveal_text") else ""
     context: dict[str, Any] = {
-        "lead": format_html('<span id="query">{}</span>', ui.Lock("query and document closed", url)),
+        "lead": RevealDocument.lock(model_admin, request, receipt, "query and document closed"),
         "notices": parts.verdict_notices(verdict),
         "facts": imported_facts(receipt, verdict),
         "sections": [],

@@ -15,7 +15,7 @@ from apps.retrieval.models import Receipt
 from apps.retrieval.receipts.replay import raw_of, scores_by_step
 from apps.retrieval.receipts.schemas import CandidateRecord, ReceiptDocument, WeightsRecord
 from apps.retrieval.scoring import ranks_of
-from apps.retrieval.verdicts import Verdict
+from apps.retrieval.verdicts import Document, Verdict
 
 PROFILE_WORDS = {
     "none": "none",
@@ -51,13 +51,13 @@ def receipt_facts(receipt: Receipt, verdict: Verdict, document_url: str) -> ui.F
     return ui.Facts(facts, first=True)
 
 
-def _home(document: Any) -> Any:
+def _home(document: Document | None) -> Any:
     if isinstance(document, ReceiptDocument) and document.request.query.home == "query_set":
         return format_html("query set {}", ui.short_id(document.request.query.id, "query set id"))
     return "a trace that is gone"
 
 
-def profile_of(receipt: Receipt, document: Any) -> Any:
+def profile_of(receipt: Receipt, document: Document | None) -> Any:
     """Status, profile and reason; base scoring is the normal case."""
     words = PROFILE_WORDS[receipt.profile_status]
     shown: Any = ui.Mark("warn", words) if receipt.profile_status == "inapplicable" else words
@@ -79,7 +79,7 @@ def _profile_page(profile_id: UUID) -> str:
         return ""
 
 
-def policy_of(receipt: Receipt, document: Any) -> Any:
+def policy_of(receipt: Receipt, document: Document | None) -> Any:
     if not isinstance(document, ReceiptDocument):
         return ui.nothing("not readable")
     version, digest = document.policy.version, ui.short_hash(document.policy.sha256, "policy hash")

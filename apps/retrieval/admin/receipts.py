@@ -11,7 +11,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from apps.core import ui
-from apps.core.admin import ModelAdmin, TextFilter, WindowFilter, choice_filter
+from apps.core.admin import ModelAdmin, PrincipalFilter, WindowFilter, choice_filter
 from apps.core.admin.changelist import KeysetChangeList
 from apps.retrieval.admin import parts
 from apps.retrieval.admin.contexts import RevealContext, context_of
@@ -43,13 +43,6 @@ ARRAYS = (
 
 class ReceiptWindow(WindowFilter):
     default = "24h"
-
-
-class PrincipalFilter(TextFilter):
-    title = "principal"
-    parameter_name = "principal"
-    field = "principal_id"
-    hint = "id"
 
 
 PROFILE = choice_filter("profile", "profile", PROFILE_WORDS.items(), field="profile_status")

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
 
+from psycopg import Cursor
+
+from apps.core.db.cursors import session_cursor
 from apps.core.db.sessions import current_principal
 from apps.graph.analyser import ANALYSER
 from apps.retrieval.schemas import ChannelReport, RetrievalRequest
@@ -50,7 +53,7 @@ def generate(
     have been read in this session.
     """
     allowed = restriction(request, current_principal())
-    cursor = run.session_cursor()
+    cursor = session_cursor()
     if known is None:
         known = statistics.read(allowed, request.embedding.embedder_id)
     groups, _ = ANALYSER.query(request.query, known.languages())
@@ -136,7 +139,9 @@ def _best(by_words: run.Answer, by_meaning: run.Answer) -> list[UUID]:
     return ranked[: linked.BEST_HITS]
 
 
-def _pool(cursor: Any, request: RetrievalRequest, answers: Mapping[str, run.Answer]) -> list[Candidate]:
+def _pool(
+    cursor: Cursor[Any], request: RetrievalRequest, answers: Mapping[str, run.Answer]
+) -> list[Candidate]:
     # By the number that an id is: hashing an id itself costs as much as all the rest of this function.
     by_words, by_meaning, by_links, stood = (
         answers[name].rows for name in ("lexical", "semantic", "graph", "pinned")

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from psycopg import Cursor
+
 from apps.core.db.wire import uuids
 from apps.graph.analyser import Group
 from apps.graph.models.indexes import CorpusKind
@@ -91,7 +93,9 @@ class _Found(NamedTuple):
     weight: float
 
 
-def plan(cursor: Any, groups: Sequence[Group], restriction: Restriction, statistics: Statistics) -> Plan:
+def plan(
+    cursor: Cursor[Any], groups: Sequence[Group], restriction: Restriction, statistics: Statistics
+) -> Plan:
     """Look the groups up and decide which of their postings to read, in which order."""
     matches = _look_up(cursor, groups, restriction)
     units: list[tuple[Unit, list[_Found]]] = []
@@ -131,7 +135,7 @@ def _planned(chosen: list[tuple[Unit, list[_Found]]]) -> list[PlannedTerm]:
 
 
 def _look_up(
-    cursor: Any, groups: Sequence[Group], restriction: Restriction
+    cursor: Cursor[Any], groups: Sequence[Group], restriction: Restriction
 ) -> dict[tuple[int, int], list[_Found]]:
     """The terms of each (group, kind) that some corpus has."""
     of_term: dict[str, list[int]] = defaultdict(list)
@@ -153,7 +157,9 @@ def _look_up(
     return matches
 
 
-def _expand(cursor: Any, absent: dict[str, int], values: dict[str, Any]) -> list[tuple[int, int, _Found]]:
+def _expand(
+    cursor: Cursor[Any], absent: dict[str, int], values: dict[str, Any]
+) -> list[tuple[int, int, _Found]]:
     """The most frequent terms that begin with a word which no corpus knows."""
     prefixes = list(absent)
     cursor.execute(

@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
+from psycopg import Cursor
+
 from apps.core.db.wire import halfvec, uuids
 from apps.graph.embedders import QueryEmbedding
 
@@ -109,7 +111,7 @@ def _decoded(text: str) -> Any:
 
 
 def read_attributes(
-    cursor: Any,
+    cursor: Cursor[Any],
     node_ids: Sequence[UUID],
     embedding: QueryEmbedding | None = None,
     unmeasured: Sequence[UUID] = (),

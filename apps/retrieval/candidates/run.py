@@ -8,11 +8,7 @@ from typing import Any
 import psycopg
 from django.db import connection
 
-from apps.core.db.cursors import session_cursor
-
 logger = logging.getLogger(__name__)
-
-__all__ = ("Answer", "Channel", "Statement", "answer_all", "session_cursor")
 
 Statement = tuple[str, dict[str, Any]]
 

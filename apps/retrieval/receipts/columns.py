@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from django.db import connection
 
+from apps.core.db.cursors import session_cursor
 from apps.core.db.sessions import current_principal
-from apps.retrieval.candidates.run import session_cursor
 from apps.retrieval.exceptions import CorruptReceipt
 from apps.retrieval.policy import CONTRACTS, FEATURES
 from apps.retrieval.receipts import binary

@@ -8,10 +8,9 @@ from uuid import UUID
 
 from django.db import connection
 
-from apps.core.db.cursors import Question, Rows, ask
+from apps.core.db.cursors import Question, Rows, ask, session_cursor
 from apps.core.db.sessions import current_principal
 from apps.core.db.wire import floats, nullable_floats, smallints, uuids
-from apps.retrieval.candidates.run import session_cursor
 from apps.retrieval.exceptions import UnknownReceipt
 from apps.retrieval.receipts.arrays import arrays_of
 from apps.retrieval.receipts.document import NewReceipt, document_of

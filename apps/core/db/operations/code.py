@@ -1,25 +1,20 @@
 """Functions, triggers and views."""
 
-from typing import Any
+from collections.abc import Iterable
 
-from django.db.backends.base.schema import BaseDatabaseSchemaEditor
-from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
 
 from apps.core.db import marks
-from apps.core.db.operations.base import ModelOperation, run
+from apps.core.db.operations.base import ModelOperation, SqlOperation
 
 SEARCH_PATH = "pg_catalog, pg_temp"
 
 
-class DefineFunction(Operation):
+class DefineFunction(SqlOperation):
     """Create or replace a function with a fixed search path and no right for PUBLIC.
 
     `previous` is the definition that a reversal brings back (None: the function is dropped).
     """
-
-    reduces_to_sql = True
-    reversible = True
 
     def __init__(
         self,
@@ -38,19 +33,6 @@ class DefineFunction(Operation):
         self.execute, self.security_definer = execute, security_definer
         self.volatility, self.language, self.previous = volatility, language, previous
 
-    def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
-        more = {
-            "execute": self.execute,
-            "security_definer": self.security_definer,
-            "volatility": self.volatility,
-            "language": self.language,
-            "previous": self.previous,
-        }
-        return ("DefineFunction", [self.name, self.args, self.returns, self.body], more)
-
-    def state_forwards(self, app_label: str, state: ProjectState) -> None:
-        pass
-
     def sql(self) -> str:
         security = "SECURITY DEFINER" if self.security_definer else "SECURITY INVOKER"
         return (
@@ -62,28 +44,16 @@ class DefineFunction(Operation):
     def checksum(self) -> str:
         return marks.code_checksum(self.sql())
 
-    def database_forwards(
-        self,
-        app_label: str,
-        schema_editor: BaseDatabaseSchemaEditor,
-        from_state: ProjectState,
-        to_state: ProjectState,
-    ) -> None:
-        run(schema_editor, marks.refuse_strangers_sql(self.name))
-        run(schema_editor, self.sql())
-        run(schema_editor, marks.mark_sql("FUNCTION", self.name, self.checksum()))
-        run(schema_editor, f"REVOKE ALL ON FUNCTION public.{self.name} FROM PUBLIC")
+    def forwards(self, state: ProjectState) -> Iterable[str]:
+        yield marks.refuse_strangers_sql(self.name)
+        yield self.sql()
+        yield marks.mark_sql("FUNCTION", self.name, self.checksum())
+        yield f"REVOKE ALL ON FUNCTION public.{self.name} FROM PUBLIC"
         if self.execute:
-            run(schema_editor, f"GRANT EXECUTE ON FUNCTION public.{self.name} TO {', '.join(self.execute)}")
+            yield f"GRANT EXECUTE ON FUNCTION public.{self.name} TO {', '.join(self.execute)}"
 
-    def database_backwards(
-        self,
-        app_label: str,
-        schema_editor: BaseDatabaseSchemaEditor,
-        from_state: ProjectState,
-        to_state: ProjectState,
-    ) -> None:
-        run(schema_editor, self.previous or f"DROP FUNCTION public.{self.name}")
+    def backwards(self, state: ProjectState) -> Iterable[str]:
+        yield self.previous or f"DROP FUNCTION public.{self.name}"
 
     def describe(self) -> str:
         return f"Define function {self.name}"
@@ -109,74 +79,36 @@ class AddTrigger(ModelOperation):
         self.name, self.when, self.function, self.each = name, when, function, each
         self.referencing = referencing
 
-    def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
-        more = {"referencing": self.referencing} if self.referencing else {}
-        return ("AddTrigger", [self.app, self.model, self.name, self.when, self.function, self.each], more)
-
-    def database_forwards(
-        self,
-        app_label: str,
-        schema_editor: BaseDatabaseSchemaEditor,
-        from_state: ProjectState,
-        to_state: ProjectState,
-    ) -> None:
+    def forwards(self, state: ProjectState) -> Iterable[str]:
         transition = f"REFERENCING {self.referencing} " if self.referencing else ""
-        run(
-            schema_editor,
-            f'CREATE TRIGGER "{self.name}" {self.when} ON "{self.table(to_state)}" {transition}'
-            f"FOR EACH {self.each} EXECUTE FUNCTION public.{self.function}()",
+        yield (
+            f'CREATE TRIGGER "{self.name}" {self.when} ON "{self.table(state)}" {transition}'
+            f"FOR EACH {self.each} EXECUTE FUNCTION public.{self.function}()"
         )
 
-    def database_backwards(
-        self,
-        app_label: str,
-        schema_editor: BaseDatabaseSchemaEditor,
-        from_state: ProjectState,
-        to_state: ProjectState,
-    ) -> None:
-        run(schema_editor, f'DROP TRIGGER "{self.name}" ON "{self.table(from_state)}"')
+    def backwards(self, state: ProjectState) -> Iterable[str]:
+        yield f'DROP TRIGGER "{self.name}" ON "{self.table(state)}"'
 
     def describe(self) -> str:
         return f"Add trigger {self.name} to {self.app}.{self.model}"
 
 
-class DefineView(Operation):
+class DefineView(SqlOperation):
     """A view that reads with the rights of who asks; `select` lists the roles that may."""
-
-    reduces_to_sql = True
-    reversible = True
 
     def __init__(self, name: str, body: str, *, select: tuple[str, ...]) -> None:
         self.name, self.body, self.select = name, body, select
 
-    def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
-        return ("DefineView", [self.name, self.body], {"select": self.select})
-
-    def state_forwards(self, app_label: str, state: ProjectState) -> None:
-        pass
-
     def checksum(self) -> str:
         return marks.code_checksum(self.body)
 
-    def database_forwards(
-        self,
-        app_label: str,
-        schema_editor: BaseDatabaseSchemaEditor,
-        from_state: ProjectState,
-        to_state: ProjectState,
-    ) -> None:
-        run(schema_editor, f"CREATE VIEW public.{self.name} WITH (security_invoker = true) AS {self.body}")
-        run(schema_editor, marks.mark_sql("VIEW", self.name, self.checksum()))
-        run(schema_editor, f"GRANT SELECT ON public.{self.name} TO {', '.join(self.select)}")
+    def forwards(self, state: ProjectState) -> Iterable[str]:
+        yield f"CREATE VIEW public.{self.name} WITH (security_invoker = true) AS {self.body}"
+        yield marks.mark_sql("VIEW", self.name, self.checksum())
+        yield f"GRANT SELECT ON public.{self.name} TO {', '.join(self.select)}"
 
-    def database_backwards(
-        self,
-        app_label: str,
-        schema_editor: BaseDatabaseSchemaEditor,
-        from_state: ProjectState,
-        to_state: ProjectState,
-    ) -> None:
-        run(schema_editor, f"DROP VIEW public.{self.name}")
+    def backwards(self, state: ProjectState) -> Iterable[str]:
+        yield f"DROP VIEW public.{self.name}"
 
     def describe(self) -> str:
         return f"Define view {self.name}"

@@ -1,12 +1,12 @@
 """Keys that bind rows to their owner, and checks that Django would write as something else."""
 
 import hashlib
-from typing import Any
+from collections.abc import Iterable
 
-from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.state import ProjectState
+from django.db.models import ForeignKey, Model
 
-from apps.core.db.operations.base import ModelOperation, run
+from apps.core.db.operations.base import ModelOperation
 
 
 class AddOwnerForeignKey(ModelOperation):
@@ -30,10 +30,6 @@ class AddOwnerForeignKey(ModelOperation):
         super().__init__(app, model)
         self.field, self.to, self.on_delete, self.also = field, to, on_delete, also
 
-    def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
-        more = {"also": self.also} if self.also else {}
-        return ("AddOwnerForeignKey", [self.app, self.model, self.field, self.to, self.on_delete], more)
-
     def constraint(self, table: str, column: str) -> str:
         name = f"{table}_{column}_owner_fk"
         return (
@@ -42,36 +38,26 @@ class AddOwnerForeignKey(ModelOperation):
             else f"{table[:40]}_{hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:8]}_owner_fk"
         )
 
-    def database_forwards(
-        self,
-        app_label: str,
-        schema_editor: BaseDatabaseSchemaEditor,
-        from_state: ProjectState,
-        to_state: ProjectState,
-    ) -> None:
-        table = self.table(to_state)
-        column = to_state.apps.get_model(self.app, self.model)._meta.get_field(self.field).column
-        target_model = to_state.apps.get_model(self.to)
+    def _column(self, state: ProjectState) -> str:
+        field = self.state_model(state)._meta.get_field(self.field)
+        assert isinstance(field, ForeignKey)
+        return str(field.column)
+
+    def forwards(self, state: ProjectState) -> Iterable[str]:
+        table, column = self.table(state), self._column(state)
+        target_model = state.apps.get_model(self.to)
         target, key = target_model._meta.db_table, target_model._meta.pk.column
         action = f"SET NULL ({column})" if self.on_delete == "SET NULL" else self.on_delete
         more = "".join(f', "{name}"' for name in self.also)
-        run(
-            schema_editor,
+        yield (
             f'ALTER TABLE "{table}" ADD CONSTRAINT "{self.constraint(table, column)}" '
             f'FOREIGN KEY (principal_id, "{column}"{more}) REFERENCES "{target}" (principal_id, "{key}"{more}) '
-            f"ON DELETE {action}",
+            f"ON DELETE {action}"
         )
 
-    def database_backwards(
-        self,
-        app_label: str,
-        schema_editor: BaseDatabaseSchemaEditor,
-        from_state: ProjectState,
-        to_state: ProjectState,
-    ) -> None:
-        table = self.table(from_state)
-        column = from_state.apps.get_model(self.app, self.model)._meta.get_field(self.field).column
-        run(schema_editor, f'ALTER TABLE "{table}" DROP CONSTRAINT "{self.constraint(table, column)}"')
+    def backwards(self, state: ProjectState) -> Iterable[str]:
+        table, column = self.table(state), self._column(state)
+        yield f'ALTER TABLE "{table}" DROP CONSTRAINT "{self.constraint(table, column)}"'
 
     def describe(self) -> str:
         return f"Bind {self.app}.{self.model}.{self.field} to {self.to} of the same owner"
@@ -83,32 +69,11 @@ class BindOwner(ModelOperation):
     It is what erasure stands on: no row in flight outlives its principal.
     """
 
-    def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
-        return ("BindOwner", [self.app, self.model], {})
+    def forwards(self, state: ProjectState) -> Iterable[str]:
+        yield add_owner_key(self.state_model(state))
 
-    def database_forwards(
-        self,
-        app_label: str,
-        schema_editor: BaseDatabaseSchemaEditor,
-        from_state: ProjectState,
-        to_state: ProjectState,
-    ) -> None:
-        table = self.table(to_state)
-        run(
-            schema_editor,
-            f'ALTER TABLE "{table}" ADD CONSTRAINT "{table}_owner_fk" '
-            "FOREIGN KEY (workspace_id, principal_id) REFERENCES accounts_principal (workspace_id, id)",
-        )
-
-    def database_backwards(
-        self,
-        app_label: str,
-        schema_editor: BaseDatabaseSchemaEditor,
-        from_state: ProjectState,
-        to_state: ProjectState,
-    ) -> None:
-        table = self.table(from_state)
-        run(schema_editor, f'ALTER TABLE "{table}" DROP CONSTRAINT "{table}_owner_fk"')
+    def backwards(self, state: ProjectState) -> Iterable[str]:
+        yield drop_owner_key(self.table(state))
 
     def describe(self) -> str:
         return f"Bind {self.app}.{self.model} to its owner"
@@ -121,29 +86,26 @@ class AddCheck(ModelOperation):
         super().__init__(app, model)
         self.name, self.condition = name, condition
 
-    def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
-        return ("AddCheck", [self.app, self.model, self.name, self.condition], {})
+    def forwards(self, state: ProjectState) -> Iterable[str]:
+        yield f'ALTER TABLE "{self.table(state)}" ADD CONSTRAINT "{self.name}" CHECK ({self.condition})'
 
-    def database_forwards(
-        self,
-        app_label: str,
-        schema_editor: BaseDatabaseSchemaEditor,
-        from_state: ProjectState,
-        to_state: ProjectState,
-    ) -> None:
-        run(
-            schema_editor,
-            f'ALTER TABLE "{self.table(to_state)}" ADD CONSTRAINT "{self.name}" CHECK ({self.condition})',
-        )
-
-    def database_backwards(
-        self,
-        app_label: str,
-        schema_editor: BaseDatabaseSchemaEditor,
-        from_state: ProjectState,
-        to_state: ProjectState,
-    ) -> None:
-        run(schema_editor, f'ALTER TABLE "{self.table(from_state)}" DROP CONSTRAINT "{self.name}"')
+    def backwards(self, state: ProjectState) -> Iterable[str]:
+        yield f'ALTER TABLE "{self.table(state)}" DROP CONSTRAINT "{self.name}"'
 
     def describe(self) -> str:
         return f"Add check {self.name} to {self.app}.{self.model}"
+
+
+def add_owner_key(model: type[Model]) -> str:
+    """The owner exists, and its workspace is the row's, where rows have one: a foreign key over both."""
+    table = model._meta.db_table
+    wide = any(field.column == "workspace_id" for field in model._meta.local_fields)
+    columns, target = ("workspace_id, principal_id", "workspace_id, id") if wide else ("principal_id", "id")
+    return (
+        f'ALTER TABLE "{table}" ADD CONSTRAINT "{table}_owner_fk" '
+        f"FOREIGN KEY ({columns}) REFERENCES accounts_principal ({target})"
+    )
+
+
+def drop_owner_key(table: str, *, if_exists: bool = False) -> str:
+    return f'ALTER TABLE "{table}" DROP CONSTRAINT {"IF EXISTS " if if_exists else ""}"{table}_owner_fk"'

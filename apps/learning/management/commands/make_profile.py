@@ -1,6 +1,7 @@
 """Make a ranking profile of evidence that is too large for a request."""
 
 from argparse import ArgumentParser
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -15,8 +16,8 @@ from apps.learning.services.profiles import create_profile
 from apps.retrieval import all_receipts
 
 
-def aware_time(text: str) -> Any:
-    """A time with its zone."""
+def aware_time(text: str) -> datetime:
+    """A time with its zone. Raises ValueError."""
     found = parse_datetime(text)
     if found is None or found.tzinfo is None:
         raise ValueError(text)
