@@ -84,6 +84,33 @@ def test_twelve_thousand_due_records_go_in_three_batches(world: World, state, mo
     assert row == (12_000, True, 0)
 
 
+def test_texts_of_due_records_are_left_to_these(world: World, state) -> None:
+    for _ in range(40):
+        record(state, world.principal, ago=3 * HOUR, hours=1, text="t")
+    assert call_expire(batch=20) == (20, 2)  # no more than a tenth beside a whole batch of records
+    assert call_expire(batch=20) == (20, 0)  # what was left of the texts went with their records
+    assert (call_expire(batch=20), count(state, "observation_text")) == ((0, 0), 0)
+
+
+def test_a_backlog_of_records_does_not_keep_texts_whose_records_live(world: World, state) -> None:
+    """However many records are due before it, each batch takes the texts that are due longest."""
+    many(state, world, 100)
+    old = [record(state, world.principal, text="t", text_life=timedelta(minutes=1)) for _ in range(3)]
+    assert call_expire(batch=20) == (20, 2)
+    assert call_expire(batch=20) == (20, 1)
+    assert count(state, "observation_text") == 0
+    left = state.execute("SELECT count(*) FROM observations_observation WHERE id = ANY (%s)", [old])
+    assert left.fetchone() == (3,)
+
+
+def test_a_batch_that_records_do_not_fill_is_filled_with_texts(world: World, state) -> None:
+    many(state, world, 5)
+    for _ in range(30):
+        record(state, world.principal, text="t", text_life=timedelta(minutes=1))
+    assert call_expire(batch=20) == (5, 15)
+    assert call_expire(batch=20) == (0, 15)
+
+
 def test_rows_that_come_due_meanwhile_do_not_keep_a_run_going(world: World, state, monkeypatch) -> None:
     many(state, world, 50)
     real = expiry._one_batch
