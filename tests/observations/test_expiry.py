@@ -42,16 +42,16 @@ def call_expire(batch: int = 5000, cutoff: str = "now()") -> tuple[int, int]:
         return cursor.fetchone()  # type: ignore[no-any-return]
 
 
-def many(owner: Any, world: World, number: int) -> None:
+def many(owner: Any, world: World, number: int, disposition: str = "disabled") -> None:
     """Due records by the thousand."""
     me = world.principal
     owner.execute(
         "INSERT INTO observations_observation (id, workspace_id, principal_id, corpus, observed_at, "
         "record_expires_at, query_fingerprint, fingerprint_key_id, fingerprint_version, text_disposition, purpose, "
         "consent_version, snapshot) SELECT gen_random_uuid(), %s, %s, 'shared', now() - interval '3 hours', "
-        "now() - interval '2 hours', repeat('0', 64), 'k', 'v', 'disabled', 'p', 'c', '{\"hits\": []}' "
+        "now() - interval '2 hours', repeat('0', 64), 'k', 'v', %s, 'p', 'c', '{\"hits\": []}' "
         "FROM generate_series(1, %s)",
-        [me.workspace_id, me.principal_id, number],
+        [me.workspace_id, me.principal_id, disposition, number],
     )
 
 
@@ -300,6 +300,38 @@ def test_hidden_rows_do_not_hide_from_status(world: World, state) -> None:
     call = status.read().values
     assert (call["expired_records"], call["expired_texts"]) == (1, 1)
     assert call["oldest_overdue_seconds"] >= 3600
+
+
+def walks() -> dict[str, int]:
+    """How often each index of records and texts was walked so far, and each of the tables as a whole."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_force_next_flush()")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT indexrelname, idx_scan FROM pg_stat_user_indexes WHERE relname = ANY (%(tables)s) "
+            "UNION ALL SELECT relname, seq_scan FROM pg_stat_user_tables WHERE relname = ANY (%(tables)s)",
+            {"tables": ["observations_observation", "observations_observation_text"]},
+        )
+        return dict(cursor.fetchall())
+
+
+def test_right_after_a_drain_status_walks_what_the_drain_has_walked_and_nothing_else(
+    world: World, state
+) -> None:
+    """What was deleted is still in every index. The drain has marked it in its own two; a count by another looks up
+    each row that is gone."""
+    many(state, world, 5000, "retained")
+    state.execute(
+        "INSERT INTO observations_observation_text (observation_id, workspace_id, principal_id, observed_at, "
+        "text_disposition, query_text, text_expires_at) SELECT id, workspace_id, principal_id, observed_at, "
+        "text_disposition, 't', record_expires_at FROM observations_observation"
+    )
+    state.execute("ANALYZE observations_observation, observations_observation_text")
+    assert expiry.drain(retention.NAME).counts["records"] == 5000
+    before = walks()
+    assert status.read().values["expired_records"] == 0
+    walked = {name: count - before[name] for name, count in walks().items() if count != before[name]}
+    assert walked == {"observations_expiry": 1, "observations_text_expiry": 1}
 
 
 def test_another_database_is_an_alarm(world: World, state) -> None:
