@@ -198,7 +198,7 @@ def test_what_cannot_ask_about_holds_in_sql_deletes_nothing_and_says_that(databa
         }[why]
     )
     try:
-        with pytest.raises(ExpiryFailed, match="^hold_check_failed$"):
+        with pytest.raises(ExpiryFailed, match=r"^hold_check_failed$"):
             expiry.drain("tests")
     finally:
         database.execute(mend)
