@@ -71,5 +71,6 @@ def _drop(admin: Any, copy: str) -> None:
 
 
 def _disconnect() -> None:
-    connection.close()
-    connection.close_pool()
+    own: Any = connection  # PostgreSQL's, which has a pool
+    own.close()
+    own.close_pool()
