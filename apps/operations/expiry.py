@@ -28,7 +28,7 @@ from django.db.backends.utils import CursorWrapper
 from psycopg import errors, sql
 
 from apps.core.db.sessions import maintenance_session, monitor_session
-from apps.operations.holds import HoldCheckFailed
+from apps.operations.holds import HoldCheckFailed, is_failed_check
 
 logger = structlog.get_logger(__name__)
 
@@ -143,7 +143,8 @@ def drain(name: str) -> Drained:
 
 
 def drain_group(group: str) -> dict[str, int]:
-    """Drain every kind of a group; rows by kind. One that fails leaves the others done, and is raised then."""
+    """Drain every kind of a group; rows by kind. One that fails leaves the others done, and is raised then; before
+    others one that could not ask about holds."""
     counts: dict[str, int] = {}
     failures: list[ExpiryFailed] = []
     for kind in registered(group):
@@ -152,7 +153,7 @@ def drain_group(group: str) -> dict[str, int]:
         except ExpiryFailed as failure:
             failures.append(failure)
     if failures:
-        raise failures[0]
+        raise min(failures, key=lambda failure: failure.code != HoldCheckFailed.code)
     return counts
 
 
@@ -190,6 +191,8 @@ def _smaller_batch(error: DatabaseError, batch: int) -> int:
     cause = error.__cause__
     if isinstance(cause, errors.QueryCanceled) and batch > LEAST_BATCH:
         return max(LEAST_BATCH, batch // 2)
+    if is_failed_check(error):
+        raise ExpiryFailed(HoldCheckFailed.code) from error
     code = getattr(cause, "sqlstate", None)
     raise ExpiryFailed(f"sqlstate_{code}" if code else type(error).__name__) from error
 

@@ -10,10 +10,12 @@ deletion, not hiding. Placer and releaser are two persons, each with `review_ret
     holds.require_free(("traces.trace", trace.pk), ("traces.principal", trace.principal_id))
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+import psycopg
 import structlog
 from django.db import DatabaseError, connection, transaction
 
@@ -31,6 +33,8 @@ LONGEST_REASON = 500
 LONGEST_REFERENCE = 100
 MOST_ITEMS = 1000
 _CHECK = "SELECT operations_hold_check(%s, %s)"
+_FUNCTIONS = re.compile(r"\boperations_(?:hold_lock|hold_check|held|held_ids)\b")
+"""What is asked about holds in SQL; PostgreSQL names the function in what it says of a failure inside."""
 
 
 class LegalHoldInPlace(StateConflict):
@@ -183,8 +187,20 @@ def _check(items: Sequence[Item]) -> bool:
         raise HoldCheckFailed from None
 
 
+def is_failed_check(error: DatabaseError) -> bool:
+    """Whether a function in PostgreSQL deleted nothing because it could not ask about holds.
+
+    A statement that ran out of its time says nothing about the question it was at.
+    """
+    cause = error.__cause__
+    if not isinstance(cause, psycopg.Error) or isinstance(cause, psycopg.errors.QueryCanceled):
+        return False
+    told = (cause.diag.context, cause.diag.message_primary)
+    return any(_FUNCTIONS.search(words) for words in told if words)
+
+
 def alarm_failed_check(source: str) -> None:
-    """For tasks that met HoldCheckFailed, outside of the session that it ended."""
+    """For tasks that met HoldCheckFailed, or a failed check in SQL, outside of the session that it ended."""
     alarms.raise_alarm(source=source, reason=HoldCheckFailed.code)
 
 

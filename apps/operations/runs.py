@@ -21,6 +21,7 @@ from apps.core import clock
 from apps.core.ids import uuid7
 from apps.operations import alarms, heartbeats, leases
 from apps.operations.declarations import Counts, Declaration, find, from_wire
+from apps.operations.holds import HoldCheckFailed, alarm_failed_check
 from apps.operations.models import Job, JobRun
 from apps.operations.models.jobs import Outcome
 from apps.operations.selectors import live_process_ids
@@ -165,12 +166,14 @@ def _finish(
     )
     if error is None:
         Job.objects.filter(name=declaration.name).update(last_success_at=now, consecutive_failures=0)
-        alarms.resolve(source=declaration.name, reasons=(FAILED, LOST))
+        alarms.resolve(source=declaration.name, reasons=(FAILED, LOST, HoldCheckFailed.code))
         logger.info("job_succeeded", count=sum((counts or {}).values()))
     else:
         _note_failure(declaration.name, code, now)
         logger.error("job_failed", code=code, attempt=None if final else "again")
-        if final:
+        if final and code == HoldCheckFailed.code:
+            alarm_failed_check(declaration.name)
+        elif final:
             alarms.raise_alarm(source=declaration.name, reason=FAILED, details={"code": code})
     leases.release(key, run_id)
 

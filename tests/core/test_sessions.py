@@ -4,7 +4,9 @@ import pytest
 from django.db import ProgrammingError, connection, transaction
 
 from apps.accounts.models import ApiToken, Principal, Workspace
+from apps.accounts.services import enter_principal
 from apps.core.db import sessions
+from apps.core.db.identity import PrincipalIdentity
 from apps.core.db.roles import expected_rights
 from apps.core.db.rowpolicy import APP
 from tests.support.factories import make_principal, make_staff, make_world
@@ -62,6 +64,23 @@ def test_another_identity_inside_raises_and_the_same_joins() -> None:
         with pytest.raises(sessions.NestedSession), sessions.staff_session(world.superuser):
             pass
         assert role() == "memory_api"
+
+
+def test_whom_a_failing_session_entered_is_not_there() -> None:
+    world = make_world()
+
+    def enter() -> PrincipalIdentity:
+        return enter_principal(workspace=world.workspace.pk, subject="token:new")
+
+    with pytest.raises(RuntimeError), sessions.entering_session(enter) as identity:
+        raise RuntimeError
+    with pytest.raises(sessions.UnknownPrincipal):
+        sessions.identity_of(identity.principal_id)
+    with sessions.entering_session(enter) as identity:
+        assert sessions.current_principal() == identity
+        with pytest.raises(sessions.NestedSession), sessions.entering_session(enter):
+            pass
+    assert sessions.identity_of(identity.principal_id) == identity
 
 
 def test_a_principal_sees_itself_and_the_shared_one() -> None:

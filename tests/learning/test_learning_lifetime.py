@@ -361,6 +361,13 @@ def test_a_folder_without_the_files_is_told(tmp_path) -> None:
     refusal(tmp_path, make_world(), "holds no queries")
 
 
+def test_a_set_that_is_refused_enters_nobody(folder, admin_connection) -> None:
+    entered = "SELECT count(*) FROM accounts_principal WHERE subject = 'token:reader'"
+    (folder / "queries.jsonl").write_text('{"_id": "1", "text": "first"}\n' * 2)
+    refusal(folder, make_world(), "/queries/1/id")
+    assert admin_connection.execute(entered).fetchone() == (0,)
+
+
 def test_a_set_that_cannot_be_made_is_bad_input_too(folder) -> None:
     world = make_world()
     refusal(folder, world, "no such workspace", workspace="nowhere")

@@ -50,7 +50,7 @@ def mode(scene: Scene) -> str:
         return str(policies.followed(scene.world.workspace.pk, KIND).document["mode"])
 
 
-def test_on_with_two_persons_and_off_with_one(scene: Scene) -> None:
+def test_on_with_two_persons_and_a_pilot_that_one_denies(scene: Scene) -> None:
     assert re.search(r"B10:human\s+missing", typed(scene, "show"))
     with pytest.raises(CommandError, match="activation_blocked"):
         typed(scene, "request")
@@ -64,7 +64,27 @@ def test_on_with_two_persons_and_off_with_one(scene: Scene) -> None:
     assert mode(scene) == "off"
     typed(scene, "enable")
     assert mode(scene) == "hash"
-    assert "stopping" in typed(scene, "stop") or mode(scene) == "off"
+    told = typed(scene, "vouch", scene.reviewer, item="C1", note="two take part", failed=True)
+    assert mode(scene) == "off"
+    # What is to be done next is told by every step from then on, as commands.
+    slug = scene.world.workspace.slug
+    for said in (told, typed(scene, "show")):
+        assert "The pilot failed at C1, and collection is off. This run does not go on." in said
+        assert f"journal_activation examine --workspace {slug} --as" in said
+        assert f"journal_activation open --workspace {slug} --as" in said
+    with pytest.raises(CommandError, match="D1 and D2 have to prove that it is off"):
+        typed(scene, "open", mode="hash")
+
+
+def test_off_takes_one(scene: Scene) -> None:
+    scene.give_all()
+    journal.take_part(scene.world)
+    scene.request()
+    scene.approve()
+    scene.enable()
+    told = typed(scene, "stop")
+    assert mode(scene) == "off"
+    assert "Prove that off is off with D1 and D2. To collect again, open another run" in told
 
 
 def test_a_machine_looks_and_a_person_vouches(scene: Scene) -> None:

@@ -9,6 +9,7 @@ from django.test import Client
 from apps.core import clock
 from apps.core.db.sessions import staff_session
 from apps.core.models import AuditEntry
+from apps.observations import tasks
 from apps.observations.models import ActivationRun, Evidence
 from apps.operations.models import Delivery, Destination
 from tests.observations.test_admission import QUERY, shared_of
@@ -118,6 +119,42 @@ def test_looking_at_a_failing_c_says_that_it_is_off_now(desk: Desk, enabled: Sce
     shown = desk.page(desk.operator)
     assert "Failed: C2. Collection is switched off." in shown
     assert (desk.state(), mode(enabled)) == ("stopping", "off")
+
+
+def test_a_failed_pilot_says_the_way_to_another_run(desk: Desk, enabled: Scene) -> None:
+    act(desk.operator, f"{desk.url}look/C2/", query="nothing is kept here")
+    shown = desk.page(desk.operator)
+    assert "The pilot failed at C2, and collection is off. This run does not go on." in shown
+    assert "D1 and D2. To collect again, mend what the evidence of C2 shows, then open another run" in shown
+    assert "Open a run…" not in shown
+    given = {"workspace": str(enabled.world.workspace.pk), "mode": "hash"}
+    assert "D1 and D2 have to prove that it is off" in words(act(desk.operator, f"{LIST}open/", **given))
+
+    process(seen=timedelta(seconds=10))
+    act(desk.operator, f"{desk.url}look/all/")
+    act(desk.reviewer, f"{desk.url}vouch/D2/", result="pass")
+    assert desk.state() == "shutdown_verified"
+    shown = desk.page(desk.operator)
+    assert "Off is proven. To collect again, mend what the evidence of C2 shows" in shown
+    assert f'href="{LIST}open/"' in desk.html(desk.operator)
+    assert "Open a run…" not in desk.page(desk.reviewer)
+    pressed(act(desk.operator, f"{LIST}open/", **given))
+
+
+def test_an_unproven_pilot_is_told_from_one_that_a_person_ended(
+    desk: Desk, enabled: Scene, owner_connection
+) -> None:
+    moved = "UPDATE observations_activation_run SET enabled_at = now() - interval '25 hours' WHERE id = %s"
+    owner_connection.execute(moved, [enabled.run_id])
+    assert tasks.stop_unsafe.function() == {"stopped": 1}
+    assert "did not pass C2 and C3 within 24 hours" in desk.page(desk.operator)
+
+
+def test_a_pilot_that_a_person_ended_is_no_failure(desk: Desk, enabled: Scene) -> None:
+    pressed(act(desk.operator, f"{desk.url}stop/"))
+    shown = desk.page(desk.operator)
+    assert "Collection is off. This run does not go on. Prove that off is off with D1 and D2." in shown
+    assert "The pilot" not in shown
 
 
 def test_nothing_changes_on_get(desk: Desk, enabled: Scene, owner_connection) -> None:

@@ -211,7 +211,7 @@ def test_while_holds_cannot_be_read_nothing_is_deleted_and_that_is_an_alarm(
     with unreadable(owner_connection), pytest.raises(runs.JobFailed):
         scheduled_run(kind.task)
     assert there(owner_connection, kind, key)
-    assert Alarm.objects.get(source=kind.task, resolved_at=None).reason == "failed"
+    assert Alarm.objects.get(source=kind.task, resolved_at=None).reason == "hold_check_failed"
     scheduled_run(kind.task)
     assert not there(owner_connection, kind, key)
     assert not Alarm.objects.filter(source=kind.task, resolved_at=None).exists()
@@ -232,7 +232,7 @@ def test_audit_entries_that_cannot_be_judged_leave_the_other_kinds_pruned(
     monkeypatch.setattr(holds, "held_ids", fail)
     with pytest.raises(runs.JobFailed):
         scheduled_run("operations.prune")
-    assert Alarm.objects.get(source="operations.prune").details == {"code": "hold_check_failed"}
+    assert Alarm.objects.get(source="operations.prune").reason == "hold_check_failed"
     assert owner_connection.execute("SELECT count(*) FROM operations_sample").fetchone() == (0,)
 
 

@@ -42,16 +42,16 @@ def call_expire(batch: int = 5000, cutoff: str = "now()") -> tuple[int, int]:
         return cursor.fetchone()  # type: ignore[no-any-return]
 
 
-def many(owner: Any, world: World, number: int) -> None:
+def many(owner: Any, world: World, number: int, disposition: str = "disabled") -> None:
     """Due records by the thousand."""
     me = world.principal
     owner.execute(
         "INSERT INTO observations_observation (id, workspace_id, principal_id, corpus, observed_at, "
         "record_expires_at, query_fingerprint, fingerprint_key_id, fingerprint_version, text_disposition, purpose, "
         "consent_version, snapshot) SELECT gen_random_uuid(), %s, %s, 'shared', now() - interval '3 hours', "
-        "now() - interval '2 hours', repeat('0', 64), 'k', 'v', 'disabled', 'p', 'c', '{\"hits\": []}' "
+        "now() - interval '2 hours', repeat('0', 64), 'k', 'v', %s, 'p', 'c', '{\"hits\": []}' "
         "FROM generate_series(1, %s)",
-        [me.workspace_id, me.principal_id, number],
+        [me.workspace_id, me.principal_id, disposition, number],
     )
 
 
@@ -82,6 +82,33 @@ def test_twelve_thousand_due_records_go_in_three_batches(world: World, state, mo
         "SELECT processed_count, last_drained_at IS NOT NULL, consecutive_failures FROM observations_maintenance_state"
     ).fetchone()
     assert row == (12_000, True, 0)
+
+
+def test_texts_of_due_records_are_left_to_these(world: World, state) -> None:
+    for _ in range(40):
+        record(state, world.principal, ago=3 * HOUR, hours=1, text="t")
+    assert call_expire(batch=20) == (20, 2)  # no more than a tenth beside a whole batch of records
+    assert call_expire(batch=20) == (20, 0)  # what was left of the texts went with their records
+    assert (call_expire(batch=20), count(state, "observation_text")) == ((0, 0), 0)
+
+
+def test_a_backlog_of_records_does_not_keep_texts_whose_records_live(world: World, state) -> None:
+    """However many records are due before it, each batch takes the texts that are due longest."""
+    many(state, world, 100)
+    old = [record(state, world.principal, text="t", text_life=timedelta(minutes=1)) for _ in range(3)]
+    assert call_expire(batch=20) == (20, 2)
+    assert call_expire(batch=20) == (20, 1)
+    assert count(state, "observation_text") == 0
+    left = state.execute("SELECT count(*) FROM observations_observation WHERE id = ANY (%s)", [old])
+    assert left.fetchone() == (3,)
+
+
+def test_a_batch_that_records_do_not_fill_is_filled_with_texts(world: World, state) -> None:
+    many(state, world, 5)
+    for _ in range(30):
+        record(state, world.principal, text="t", text_life=timedelta(minutes=1))
+    assert call_expire(batch=20) == (5, 15)
+    assert call_expire(batch=20) == (0, 15)
 
 
 def test_rows_that_come_due_meanwhile_do_not_keep_a_run_going(world: World, state, monkeypatch) -> None:
@@ -273,6 +300,38 @@ def test_hidden_rows_do_not_hide_from_status(world: World, state) -> None:
     call = status.read().values
     assert (call["expired_records"], call["expired_texts"]) == (1, 1)
     assert call["oldest_overdue_seconds"] >= 3600
+
+
+def walks() -> dict[str, int]:
+    """How often each index of records and texts was walked so far, and each of the tables as a whole."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_force_next_flush()")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT indexrelname, idx_scan FROM pg_stat_user_indexes WHERE relname = ANY (%(tables)s) "
+            "UNION ALL SELECT relname, seq_scan FROM pg_stat_user_tables WHERE relname = ANY (%(tables)s)",
+            {"tables": ["observations_observation", "observations_observation_text"]},
+        )
+        return dict(cursor.fetchall())
+
+
+def test_right_after_a_drain_status_walks_what_the_drain_has_walked_and_nothing_else(
+    world: World, state
+) -> None:
+    """What was deleted is still in every index. The drain has marked it in its own two; a count by another looks up
+    each row that is gone."""
+    many(state, world, 5000, "retained")
+    state.execute(
+        "INSERT INTO observations_observation_text (observation_id, workspace_id, principal_id, observed_at, "
+        "text_disposition, query_text, text_expires_at) SELECT id, workspace_id, principal_id, observed_at, "
+        "text_disposition, 't', record_expires_at FROM observations_observation"
+    )
+    state.execute("ANALYZE observations_observation, observations_observation_text")
+    assert expiry.drain(retention.NAME).counts["records"] == 5000
+    before = walks()
+    assert status.read().values["expired_records"] == 0
+    walked = {name: count - before[name] for name, count in walks().items() if count != before[name]}
+    assert walked == {"observations_expiry": 1, "observations_text_expiry": 1}
 
 
 def test_another_database_is_an_alarm(world: World, state) -> None:

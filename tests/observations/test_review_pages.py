@@ -4,6 +4,7 @@ import pytest
 from django.test import Client
 
 from apps.core.db.sessions import staff_session
+from apps.observations.admin.words import REVIEW
 from apps.operations import reviews, tasks
 from apps.operations.models import RetentionReview
 from tests.observations.test_pages import act, words
@@ -41,7 +42,10 @@ def test_a_shortening_waits_for_another_person(on: World) -> None:
     row = held(on)
     page = f"{LIST}{row.pk}/change/"
     assert "waits for a second person" in words(reviewer.get(page))
-    assert "curation: curated a week not measured" in " ".join(words(reviewer.get(page)).split())
+    shown = " ".join(words(reviewer.get(page)).split())
+    assert "cases promoted a week not measured" in shown
+    assert "distinct queries of the last 7 days 0" in shown
+    assert "days that a text is kept 30" in shown
     act(reviewer, f"{LIST}{row.pk}/approve/")
     assert held(on).approved_at is None
     act(other, f"{LIST}{row.pk}/approve/")
@@ -49,6 +53,17 @@ def test_a_shortening_waits_for_another_person(on: World) -> None:
     assert "job under way" in words(other.get(LIST))
     assert reviews.carry_out() == 1
     assert "carried out" in words(other.get(page))
+
+
+def test_every_input_and_limit_of_the_journal_has_words_and_stays_a_code_where_it_is_kept(on: World) -> None:
+    act(client(on, "review_retention"), f"{LIST}decide/", **asked(on, decision="extend_needs_schema_change"))
+    row = held(on)
+    told = {f"{group}.{name}" for group, values in row.inputs.items() for name in values}
+    assert told | {"text_days", "record_hours"} == REVIEW.keys()
+    page = words(client(on, "audit").get(f"{LIST}{row.pk}/change/"))
+    assert [text for text in REVIEW.values() if text not in page and "is kept" not in text] == []
+    assert "extend, which changes nothing" in page
+    assert "schema_change" not in page
 
 
 @pytest.mark.parametrize("days", ["91", "180"])

@@ -166,6 +166,47 @@ def test_a_failing_batch_leaves_what_was_committed_and_no_success_of_its_own(dat
     assert state(database, "consecutive_failures") == 0
 
 
+ASKS_ABOUT_HOLDS = """
+  CREATE OR REPLACE FUNCTION tests_expire(batch int, cutoff timestamptz)
+  RETURNS TABLE (records bigint, failed bigint) LANGUAGE plpgsql SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp AS $$
+  BEGIN
+    PERFORM public.operations_hold_lock(ARRAY['tests.thing']);
+    IF public.operations_held(ARRAY['tests.thing'], ARRAY[gen_random_uuid()]) THEN RAISE 'held'; END IF;
+    DELETE FROM public.tests_due;
+    RETURN QUERY SELECT 0::bigint, 0::bigint;
+  END $$
+"""
+
+
+@pytest.mark.parametrize("why", ["no table", "no function", "no lock"])
+def test_what_cannot_ask_about_holds_in_sql_deletes_nothing_and_says_that(database, why: str) -> None:
+    add_due(database, 1)
+    database.execute(ASKS_ABOUT_HOLDS)
+    hasty = timedelta(milliseconds=100)
+    expiry.register(Expiry("tests", interval=INTERVAL, lock_timeout=hasty))
+    mend = {
+        "no table": "ALTER TABLE operations_holditem_away RENAME TO operations_holditem",
+        "no function": "ALTER FUNCTION operations_held_away(text[], uuid[]) RENAME TO operations_held",
+        "no lock": "SELECT pg_advisory_unlock(1752132708, hashtext('tests.thing'))",
+    }[why]
+    database.execute(
+        {
+            "no table": "ALTER TABLE operations_holditem RENAME TO operations_holditem_away",
+            "no function": "ALTER FUNCTION operations_held(text[], uuid[]) RENAME TO operations_held_away",
+            "no lock": "SELECT pg_advisory_lock(1752132708, hashtext('tests.thing'))",
+        }[why]
+    )
+    try:
+        with pytest.raises(ExpiryFailed, match=r"^hold_check_failed$"):
+            expiry.drain("tests")
+    finally:
+        database.execute(mend)
+    assert (left(database), state(database, "last_failure_code")) == (1, "hold_check_failed")
+    expiry.drain("tests")
+    assert left(database) == 0
+
+
 def test_batches_that_could_not_be_deleted_are_no_progress_and_a_failure(database) -> None:
     database.execute("""
       CREATE OR REPLACE FUNCTION tests_expire(batch int, cutoff timestamptz)

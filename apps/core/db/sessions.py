@@ -111,16 +111,33 @@ def _session(
             cursors.ask(*along)
         yield identity
         return
+    with _transaction(), _taken(identity, limits, along):
+        yield identity
+
+
+@contextmanager
+def _transaction() -> Iterator[None]:
+    """A transaction whose settings end with it."""
     with transaction.atomic(durable=True):
-        _take(identity.role, identity.settings(), limits, along)
-        token = _current.set(identity)
-        try:
-            yield identity
-        finally:
-            _current.reset(token)
+        yield
     if connection.in_atomic_block and not connection.needs_rollback:
         # Only inside a test case's own transaction: there the settings would outlive the session.
         _take("none", {})
+
+
+@contextmanager
+def _taken(
+    identity: Identity,
+    limits: Mapping[str, str] | None = None,
+    along: Sequence[cursors.Question[Any]] = (),
+) -> Iterator[None]:
+    """The running transaction as this identity."""
+    _take(identity.role, identity.settings(), limits, along)
+    token = _current.set(identity)
+    try:
+        yield
+    finally:
+        _current.reset(token)
 
 
 @contextmanager
@@ -146,6 +163,18 @@ def principal_session(
             principal = identity_of(principal)
     with _session(principal, limits, along):
         yield principal
+
+
+@contextmanager
+def entering_session(enter: Callable[[], PrincipalIdentity]) -> Iterator[PrincipalIdentity]:
+    """The session of a principal that `enter` looks up or makes in its transaction: a session that fails leaves no
+    new principal behind. Raises NestedSession inside of another, and what `enter` does."""
+    if _current.get() is not None:
+        raise NestedSession("a session is open; nobody is entered inside")
+    with _transaction():
+        identity = enter()
+        with _taken(identity):
+            yield identity
 
 
 @contextmanager

@@ -66,6 +66,17 @@ class RunStanding:
         """What keeps the mode off."""
         return self.before.blockers("AB")
 
+    @property
+    def failed_pilot(self) -> list[Line]:
+        """The lines of C that failed; one of them ends a run."""
+        return [line for line in self.pilot.lines if line.standing == "failed"]
+
+    @property
+    def unproven(self) -> bool:
+        """Whether the platform ended it by itself, with a pilot that had not failed and not passed."""
+        ended_itself = self.run.stopped_at is not None and self.run.stopped_by_id is None
+        return ended_itself and not self.failed_pilot and bool(self.pilot.blockers("C"))
+
     def lines(self, group: str) -> list[Line]:
         found = {"A": self.before, "B": self.before, "C": self.pilot, "D": self.off}[group]
         return [line for line in found.lines if line.item.group == group]

@@ -52,7 +52,7 @@ def open_run(*, workspace_id: UUID, mode: Mode, reason: str) -> ActivationRun:
                 workspace_id=workspace_id, mode=mode, opened_by_id=staff.user_id
             )
     except IntegrityError:
-        raise ActivationRunning from None
+        raise ActivationRunning(_way_past(workspace_id)) from None
     _audit("open", run, reason)
     return run
 
@@ -228,6 +228,16 @@ def stop(*, run_id: UUID, reason: str) -> ActivationRun:
     _audit("stop", run, reason)
     known.forget()
     return run
+
+
+def _way_past(workspace_id: UUID) -> str:
+    """What ends the run that is in the way of another."""
+    off = ActivationRun.objects.filter(
+        workspace_id=workspace_id, state__in=(RunState.STOPPING, RunState.SHUTDOWN_UNVERIFIED)
+    )
+    if off.exists():
+        return "This workspace has an activation run already; D1 and D2 have to prove that it is off"
+    return ""
 
 
 def _advance(run: ActivationRun) -> None:

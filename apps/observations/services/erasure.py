@@ -48,11 +48,12 @@ def plan() -> JournalPlan:
     )
 
 
-def begin(*, observation_id: UUID | None = None, withdraw: bool = False) -> UUID:
+def begin(*, observation_id: UUID | None = None, withdraw: bool = False, send: bool = True) -> UUID:
     """Put up the fence around the session's principal's journal (or one record) and return the certificate's id.
 
-    The deletion begins on commit. Once: while an erasure is under way, its certificate is returned. `withdraw` ends
-    the enrolment, too. Raises NotFound for a record that is not the caller's.
+    The deletion begins on commit; with `send` false the caller runs it then, and no worker hears of it. Once: while
+    an erasure is under way, its certificate is returned. `withdraw` ends the enrolment, too. Raises NotFound for a
+    record that is not the caller's.
     """
     certificate = uuid7()
     actor = ErasureActor.STAFF if acting_staff() else ErasureActor.OWNER
@@ -75,7 +76,8 @@ def begin(*, observation_id: UUID | None = None, withdraw: bool = False) -> UUID
         if begun == certificate:
             _note_entry(certificate)
     known.forget()
-    transaction.on_commit(lambda: start(begun))
+    if send:
+        transaction.on_commit(lambda: start(begun))
     return UUID(str(begun))
 
 

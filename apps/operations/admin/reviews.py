@@ -1,5 +1,6 @@
 """Retention reviews: may raw records still live for as long as they do?"""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -30,6 +31,21 @@ DECISIONS = [
     ("shorten", "shorten: another person approves it"),
     ("extend_needs_schema_change", "extend: recorded, changes nothing"),
 ]
+# Inputs (`group.name`), limits and decisions in words; a code that is not here is shown as it is.
+WORDS: dict[str, str] = {
+    Decision.KEEP: "keep",
+    Decision.SHORTEN: "shorten",
+    Decision.EXTEND: "extend, which changes nothing",
+}
+
+
+def register_words(words: Mapping[str, str]) -> None:
+    """Have inputs and limits of another app's subject read as words; stored and told to programs they stay codes."""
+    WORDS.update(words)
+
+
+def in_words(code: str) -> str:
+    return WORDS.get(code, code.replace(".", ": ").replace("_", " "))
 
 
 class DecideForm(ReasonForm):
@@ -128,7 +144,7 @@ class RetentionReviewAdmin(ModelAdmin):
 
     @admin.display(description="decision")
     def what(self, obj: RetentionReview) -> SafeString:
-        return format_html('<span class="gv-main">{}: {}</span>', obj.subject, obj.decision)
+        return format_html('<span class="gv-main">{}: {}</span>', obj.subject, in_words(obj.decision))
 
     @admin.display(description="state")
     def state(self, obj: RetentionReview) -> Any:
@@ -151,7 +167,7 @@ class RetentionReviewAdmin(ModelAdmin):
         return ui.when(obj.next_due_at)
 
     def object_title(self, obj: Any) -> str:
-        return f"Retention review: {obj.decision}"
+        return f"Retention review: {in_words(obj.decision)}"
 
     def empty_why(self) -> str:
         return "The first review is due 30 days after a workspace began to keep observations."
@@ -176,16 +192,14 @@ class RetentionReviewAdmin(ModelAdmin):
 
 
 def limits_of(obj: RetentionReview) -> ui.Records:
-    rows = [ui.Record([name, ui.count(value)]) for name, value in sorted(obj.limits.items())]
+    rows = [ui.Record([in_words(name), ui.count(value)]) for name, value in sorted(obj.limits.items())]
     return ui.Records("Shorter limits", [ui.Column("limit", "main"), ui.Column("value", "num")], rows)
 
 
 def inputs_of(obj: RetentionReview) -> ui.Records:
     """What the decision was made on; a number that nobody could measure says so."""
     rows = [
-        ui.Record(
-            [f"{group}: {name.replace('_', ' ')}", "not measured" if value is None else ui.count(value)]
-        )
+        ui.Record([in_words(f"{group}.{name}"), "not measured" if value is None else ui.count(value)])
         for group, values in sorted(obj.inputs.items())
         for name, value in values.items()
     ]

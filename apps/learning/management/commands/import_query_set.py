@@ -6,8 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from apps.accounts import subjects
 from apps.accounts.services import enter_principal, workspace_id
-from apps.core.db.sessions import principal_session
+from apps.core.db.sessions import entering_session
 from apps.core.problems import NotFound, Problem
 from apps.learning.beir import Layout, QrelsError, read_query_set
 from apps.learning.services.query_sets import make_query_set
@@ -58,8 +59,8 @@ class Command(BaseCommand):
         name = options["principal"]
         try:
             workspace = workspace_id(options["workspace"])
-            owner = enter_principal(workspace=workspace, subject=name if ":" in name else f"token:{name}")
-            with principal_session(owner):
+            # One transaction: a set that is refused enters nobody.
+            with entering_session(lambda: enter_principal(workspace=workspace, subject=subjects.parse(name))):
                 made = make_query_set(
                     name=request.name,
                     queries=request.queries,

@@ -96,7 +96,7 @@ class ActivationRunAdmin(WithKillSwitch):
             "lead": mode,
             "actions": ui.ActionRow(run_buttons(self, request, standing)),
             "states": parts.state_line(obj),
-            "notices": parts.notices(standing, user_id),
+            "notices": parts.notices(standing, user_id, self._open_url(request, obj)),
             "facts": self._facts(standing),
             "sections": [
                 *(self._group(request, standing, group) for group in GROUPS if self._shows(standing, group)),
@@ -108,6 +108,10 @@ class ActivationRunAdmin(WithKillSwitch):
                 ),
             ],
         }
+
+    def _open_url(self, request: HttpRequest, run: ActivationRun) -> str:
+        """Where this person opens another run of the workspace; empty where it may not."""
+        return self.url(OpenRun.name) if holds(request, run, *OpenRun.grants) else ""
 
     def _facts(self, standing: RunStanding) -> ui.Facts:
         run = standing.run

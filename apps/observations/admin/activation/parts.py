@@ -11,6 +11,7 @@ from apps.core import clock, ui
 from apps.core.ui.base import Part
 from apps.observations.activation.checklist import Line
 from apps.observations.activation.probes import PROBES
+from apps.observations.activation.remedies import may_follow, remedy
 from apps.observations.admin.activation.words import (
     NAMES,
     NEEDS,
@@ -146,9 +147,13 @@ def next_of(lines: Sequence[Line]) -> str:
     return ""
 
 
-def notices(standing: RunStanding, user_id: int) -> list[ui.Notice]:
-    """Who is next, what waits and until when, and what is wrong."""
+def notices(standing: RunStanding, user_id: int, open_url: str = "") -> list[ui.Notice]:
+    """Who is next, what waits and until when, and what is wrong. `open_url`: where this person opens another run."""
     run, found = standing.run, []
+    if told := remedy(standing):
+        over = may_follow(standing)
+        action = ui.ActionButton("Open a run…", open_url) if open_url and over else ""
+        found.append(ui.Notice("bad" if standing.failed_pilot and not over else "warn", told, action))
     if run.state == RunState.SHUTDOWN_UNVERIFIED:
         told = (
             "Off, but not proven: a process does not follow, or a probe was stored. D1 and D2 have to pass."

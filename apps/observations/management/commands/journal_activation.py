@@ -13,7 +13,9 @@ from apps.core.db.sessions import staff_session
 from apps.core.problems import Problem
 from apps.observations.activation.checklist import approval_hash, checklist
 from apps.observations.activation.probes import HARMLESS, PROBES
+from apps.observations.activation.remedies import may_follow, remedy
 from apps.observations.models import ActivationRun
+from apps.observations.selectors.activation import standing_of_run
 from apps.observations.services import activation
 from apps.observations.services.evidence import run_of
 
@@ -75,7 +77,8 @@ class Command(BaseCommand):
             found = checklist(run, "ABCD")
             lines = [f"{line.code:<12} {line.standing}" for line in found.lines]
             version = run.approval_hash or approval_hash(run, checklist(run))
-        return "\n".join([f"Run {run.pk}, {run.mode}: {run.state}", *lines, f"version {version}"])
+            told = [f"Run {run.pk}, {run.mode}: {run.state}", *lines, f"version {version}"]
+        return "\n".join([*told, *_way_on(workspace, user, options)])
 
     def _examine(self, workspace: UUID, user: int, options: dict[str, Any]) -> str:
         with staff_session(user):
@@ -96,7 +99,7 @@ class Command(BaseCommand):
                     raise
                 told.append(f"{item} not now ({problem.shown_code})")
         activation.advance_run(run_id=run.pk, user_id=user)
-        return "\n".join(told)
+        return "\n".join([*told, *_way_on(workspace, user, options)])
 
     def _vouch(self, workspace: UUID, user: int, options: dict[str, Any]) -> str:
         if not options["item"]:
@@ -107,7 +110,8 @@ class Command(BaseCommand):
         activation.vouch(
             run_id=run.pk, item=options["item"], result=result, note=options["note"], user_id=user
         )
-        return f"{options['item']} {result}, by {options['person']}."
+        told = f"{options['item']} {result}, by {options['person']}."
+        return "\n".join([told, *_way_on(workspace, user, options)])
 
     def _request(self, workspace: UUID, user: int, options: dict[str, Any]) -> str:
         with staff_session(user):
@@ -128,7 +132,7 @@ class Command(BaseCommand):
     def _stop(self, workspace: UUID, user: int, options: dict[str, Any]) -> str:
         with staff_session(user):
             activation.stop(run_id=_newest(workspace).pk, reason=options["reason"])
-        return "Stopped. Examine D1 and D2 next."
+        return "\n".join(["Stopped.", *_way_on(workspace, user, options)])
 
     def _person(self, name: str) -> int:
         """One message for all that is wrong with a name or a password."""
@@ -137,6 +141,22 @@ class Command(BaseCommand):
         if person is None or not person.check_password(password):
             raise CommandError("Refused: name and password do not belong together.")
         return int(person.pk)
+
+
+def _way_on(workspace: UUID, user: int, options: dict[str, Any]) -> list[str]:
+    """What is to be done with a run that is off, with the commands; nothing for another."""
+    with staff_session(user):
+        standing = standing_of_run(_newest(workspace))
+    if not (told := remedy(standing)):
+        return []
+    command = f"manage.py journal_activation {{}} --workspace {options['workspace']} --as"
+    proofs = [
+        f"  {command.format('examine')} {options['person']} --item D1",
+        f"  {command.format('examine')} {options['person']} --item D2",
+        f"  {command.format('vouch')} ANOTHER --item D2 --note …",
+    ]
+    another = f"  {command.format('open')} {options['person']} --mode {standing.run.mode} --reason …"
+    return [told, *([] if may_follow(standing) else proofs), another]
 
 
 def _newest(workspace: UUID) -> ActivationRun:

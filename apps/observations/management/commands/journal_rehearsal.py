@@ -1,4 +1,4 @@
-"""Shows in a disposable database that the journal's alarms go off: the machine's half of B7 and B8."""
+"""Shows in a disposable database what activation asks of it: the machine's half of B7, B8 and B9."""
 
 import json
 from argparse import ArgumentParser
@@ -10,24 +10,19 @@ from uuid import UUID
 import psycopg
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
-from psycopg import sql
 
-from apps.core import clock
-from apps.observations import retention, status
-from apps.operations import expiry, watch
-from apps.operations.models import Alarm
+from apps.observations.rehearsal import alarms, disposable, restoring
+from apps.observations.rehearsal.disposable import RehearsalRefused
+from apps.observations.rehearsal.posted import Shown
+from apps.observations.services.restore import GateRefused
+from apps.operations.expiry import ExpiryFailed
 from memory_platform.embedded import connection_urls
 from memory_platform.environment import environment
 
-FLAG = "disposable"
-MOVED_BACK = "31 minutes"
-SOURCE = f"expiry:{retention.NAME}"
-METHOD = "rehearsal.1"
-STATE = "observations_maintenance_state"
-FLAGGED = "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = current_database()"
 STEPS = {
     "flag": "mark an empty database as disposable; type its name",
     "alarms": "let the alarms of B7 and B8 go off in it, and print what is to be posted",
+    "restore": "restore a copy of it (B9), drop the copy, and print what is to be posted; needs DATABASE_ADMIN_URL",
 }
 
 
@@ -41,19 +36,42 @@ class Command(BaseCommand):
         parser.add_argument("step", choices=STEPS)
         parser.add_argument("--name", default="", help="Of flag: the name of the database.")
         parser.add_argument(
-            "--run", type=UUID, help="Of alarms: the activation run that the evidence is for."
+            "--run", type=UUID, help="Of alarms and restore: the activation run that the evidence is for."
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        with self._owner() as owner:
+        try:
             if options["step"] == "flag":
-                self.stdout.write(_flag(owner, options["name"]))
+                self._flag(options["name"])
                 return
-            _require_disposable(owner)
+            with self._owner() as owner:
+                disposable.require_disposable(owner)
             if options["run"] is None:
-                raise CommandError("alarms needs --run.")
-            for item, measured in (("B7", _missed_run(owner)), ("B8", _silence(owner))):
-                self.stdout.write(json.dumps(_posted(options["run"], item, measured)))
+                raise CommandError(f"{options['step']} needs --run.")
+            for shown in getattr(self, f"_{options['step']}")():
+                self.stdout.write(json.dumps(shown.body(options["run"])))
+        except RehearsalRefused as refused:
+            raise CommandError(str(refused)) from None
+        except GateRefused as refused:
+            raise CommandError(f"The drill stopped: the gate refused, {refused.code}.") from None
+        except ExpiryFailed as failed:
+            raise CommandError(f"The rehearsal stopped: cleanup failed, {failed.code}.") from None
+
+    def _flag(self, name: str) -> None:
+        with self._owner() as owner:
+            disposable.flag(owner, name)
+        self.stdout.write(f"Database {name} is disposable.")
+
+    def _alarms(self) -> Iterator[Shown]:
+        with self._owner() as owner:
+            yield alarms.missed_run(owner)
+            yield alarms.silence(owner)
+
+    def _restore(self) -> Iterator[Shown]:
+        urls = connection_urls(environment())
+        if not urls.admin:
+            raise CommandError("DATABASE_ADMIN_URL is not set: a login that may create databases is needed.")
+        yield restoring.drill(urls.owner, urls.admin)
 
     @contextmanager
     def _owner(self) -> Iterator[Any]:
@@ -64,80 +82,3 @@ class Command(BaseCommand):
             if owner.info.dbname != settings.DATABASES["default"]["NAME"]:
                 raise CommandError("DATABASE_URL and DATABASE_OWNER_URL name two databases.")
             yield owner
-
-
-def _flag(owner: Any, name: str) -> str:
-    """What holds records of anybody is not disposable."""
-    if name != owner.info.dbname:
-        raise CommandError("Type the name of the database that DATABASE_URL names, with --name.")
-    if owner.execute("SELECT EXISTS (SELECT FROM observations_observation)").fetchone()[0]:
-        raise CommandError("Refused: this database has records.")
-    owner.execute(sql.SQL("COMMENT ON DATABASE {} IS {}").format(sql.Identifier(name), sql.Literal(FLAG)))
-    return f"Database {name} is disposable."
-
-
-def _require_disposable(owner: Any) -> None:
-    if owner.execute(FLAGGED).fetchone()[0] != FLAG:
-        raise CommandError("Refused: this database is not marked as disposable.")
-
-
-def _missed_run(owner: Any) -> dict[str, Any]:
-    """B7: upkeep ran, its heartbeat is moved back, the alarm opens; it runs again, the alarm closes."""
-    expiry.drain(retention.NAME)
-    owner.execute(f"UPDATE {STATE} SET last_success_at = last_success_at - %s::interval", [MOVED_BACK])
-    seconds = float(status.read().values["seconds_since_success"])
-    alarm = _opened("success_stale")
-    expiry.drain(retention.NAME)
-    return {
-        "disposable": True,
-        "seconds_since_success": round(seconds),
-        "alarm": alarm,
-        "closed": _closed(alarm),
-    }
-
-
-def _silence(owner: Any) -> dict[str, Any]:
-    """B8: no data at all, and a status that nobody can read."""
-    # An installation that is new is given the time of two runs before a first one counts as missed.
-    owner.execute(
-        "UPDATE operations_expirystate SET known_since = known_since - %s::interval WHERE name = %s",
-        [MOVED_BACK, retention.NAME],
-    )
-    owner.execute(f"UPDATE {STATE} SET last_success_at = NULL")
-    no_data = _opened("never_succeeded")
-    expiry.drain(retention.NAME)
-    revoke = "REVOKE EXECUTE ON FUNCTION observations_status() FROM memory_monitor"
-    owner.execute(revoke)
-    try:
-        unread = _opened(watch.STATUS_UNKNOWN)
-    finally:
-        owner.execute(revoke.replace("REVOKE", "GRANT").replace("FROM", "TO"))
-    closed = _closed(no_data) and _closed(unread)
-    return {"disposable": True, "no_data_alarm": no_data, "query_failure_alarm": unread, "closed": closed}
-
-
-def _opened(reason: str) -> str | None:
-    """The alarm that a round of the watch opens; None where it opens none."""
-    watch.check_expiry()
-    found = Alarm.objects.filter(source=SOURCE, reason=reason, resolved_at=None)
-    alarm = found.values_list("pk", flat=True).first()
-    return alarm.hex if alarm else None  # with dashes the filter of evidence refuses it
-
-
-def _closed(alarm: str | None) -> bool:
-    watch.check_expiry()
-    return alarm is not None and Alarm.objects.filter(pk=alarm).exclude(resolved_at=None).exists()
-
-
-def _posted(run: UUID, item: str, measured: dict[str, Any]) -> dict[str, Any]:
-    """The body of `POST /v1/observations/evidence`."""
-    passed = measured["closed"] and all(value is not None for value in measured.values())
-    return {
-        "run_id": str(run),
-        "item": item,
-        "result": "pass" if passed else "fail",
-        "release": settings.RELEASE,
-        "observed_at": clock.iso(clock.now()),
-        "method": METHOD,
-        "measured": measured,
-    }
