@@ -99,6 +99,35 @@ def test_no_page_is_wider_than_the_screen(browser: Any, scene: Scene, learned: L
     assert not found
 
 
+CUT = """
+[...document.querySelectorAll('.gv-scroll:has(>.gv-records)')].filter(e => e.checkVisibility())
+  .filter(e => e.scrollWidth > e.clientWidth && !e.closest('.gv-more, .gv-trend'))
+  .map(e => `${e.ariaLabel} ${e.scrollWidth}`)
+"""
+
+
+def test_a_folded_table_is_whole_on_a_phone_and_its_numbers_are_named(
+    browser: Any, scene: Scene, learned: Learned
+) -> None:
+    page = browser(scene.everything, width=360)
+    certificate = next(
+        url for url in _every(scene, learned) if re.search(r"erasurecertificate/[^/]+/change", url)
+    )
+    found = {}
+    for url in _every(scene, learned):
+        page.goto(url)
+        page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+        if cut := page.evaluate(CUT):
+            found[url] = cut
+    assert not found
+    page.goto(certificate)
+    row = page.locator(".gv-records .gv-row").first.locator("[data-label]")
+    shown = [
+        cell.evaluate("e => getComputedStyle(e, '::before').content + e.textContent") for cell in row.all()
+    ]
+    assert shown == ['"found "1\u202f204\u202f331', '"deleted "1\u202f204\u202f331', '"remaining "0']
+
+
 def test_everything_that_can_be_clicked_can_be_reached(browser: Any, scene: Scene, learned: Learned) -> None:
     found: dict[str, Any] = {}
     for width in (1440, 360):
