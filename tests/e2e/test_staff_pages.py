@@ -1,10 +1,12 @@
 """Every staff page in a real browser: accessible, narrow, by keyboard, without script, in its own policy."""
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from apps.core.ui.formats import duration
 from tests.e2e import pages
 from tests.e2e.conftest import SECRET_QUERY, Scene
 from tests.support import factories
@@ -353,3 +355,28 @@ def test_an_activation_is_approved_without_a_mouse_and_an_old_page_closes_its_ac
     assert old.evaluate("[...document.querySelectorAll('.gv-actions')].every(row => row.inert)")
     old.get_by_role("link", name="Show the new state").click()
     assert old.locator(".lr-line").inner_text().count(str(learned.profile)[-7:]) >= 1
+
+
+def test_a_ticking_deadline_is_written_as_the_server_writes_it(browser: Any, scene: Scene) -> None:
+    lengths = (0, 40, 60, 200, 3599, 3600, 7200, 12000, 86400, 90000, 172800, 187200, 5_284_800)
+    page = browser(scene.everything)
+    page.clock.install(time=0)
+    page.goto("/admin/")
+    page.clock.pause_at(5_000)
+    page.evaluate(
+        """lengths => document.body.append(...lengths.flatMap(s => [-s, s]).map(s => {
+            const place = document.createElement("span");
+            place.className = "told";
+            place.dataset.deadline = new Date(Date.now() + 1000 + s * 1000).toISOString();
+            return place;
+        }))""",
+        lengths,
+    )
+    page.clock.run_for(1000)
+    told = page.locator(".told").all_inner_texts()
+    words = [duration(timedelta(seconds=each)) for each in lengths]
+    assert told[::2] == [f"overdue {each}" for each in words]
+    # Further than an hour ahead it does not tick.
+    assert (
+        told[3::2] == [f"in {each}" if s < 3600 else "" for s, each in zip(lengths, words, strict=True)][1:]
+    )

@@ -33,7 +33,7 @@ def nothing(why: str = "none") -> SafeString:
 
 
 def duration(span: timedelta) -> str:
-    """A length of time in its two largest units: `61 d 4 h`, `3 min`, `40 s`."""
+    """A length of time as `61 d 4 h`, `3 h 20 min`, `3 min`, `40 s`; `span` in gov.js writes the same."""
     seconds = int(abs(span).total_seconds())
     days, rest = divmod(seconds, 86400)
     hours, rest = divmod(rest, 3600)
