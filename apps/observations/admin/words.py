@@ -45,6 +45,23 @@ ALARMS: dict[str, str] = {
     "status_unknown": "has a status that cannot be read",
     "review_overdue": "is overdue",
 }
+# Inputs of a retention review, by group and name.
+REVIEWED: dict[str, dict[str, str]] = {
+    "journal": {"distinct_queries_a_week": "distinct queries in the last seven days"},
+    "curation": {"curated_a_week": "cases curated a week"},
+    "corpus": {
+        "passages": "passages in the corpus",
+        "passages_added": "passages added in the period",
+        "passages_put_away": "passages put away in the period",
+        "passages_deleted": "passages deleted in the period",
+    },
+    "deletions": {
+        "overdue_copies": "exported copies past their deadline, not attested",
+        "incomplete_erasures": "erasures that are not complete",
+    },
+    "alarms": {"alarms": "alarms of the journal in the period", "days": "days of the period"},
+}
+AGES = {"useful_0_7": "0–7 days", "useful_8_30": "8–30 days", "useful_31_90": "31–90 days"}
 # Why a search was not admitted, or an admitted one not stored.
 OUTCOMES: dict[str, str] = {
     admission.KILLED: "a kill switch is on",
