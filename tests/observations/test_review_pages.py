@@ -97,6 +97,7 @@ def test_an_age_that_nobody_measured_is_a_gap_and_not_a_zero() -> None:
         "8–30 days0",
         "31–90 daysnot measured",
     ]
+    assert 'aria-label="Useful cases by their age: 0–7 days 3, 8–30 days 0, 31–90 days not measured;' in told
     table = str(inputs_of(row))
     assert "journal: of tomorrow" in table
     assert "useful" not in table

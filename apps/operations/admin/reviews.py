@@ -246,7 +246,14 @@ def bands_of(obj: RetentionReview) -> Sequence[ui.Section]:
             series = ui.Series("cases", [values.get(name) for name in bands])
             empty = "Not measured in any of them."
             trend = ui.Trend(
-                title, list(bands.values()), [series], "Age", empty=empty, zeros=True, open_table=True
+                title,
+                list(bands.values()),
+                [series],
+                "Age",
+                empty=empty,
+                zeros=True,
+                open_table=True,
+                in_time=False,
             )
             sections.append(ui.Section("By age", f"bands-{group}", trend))
     return sections
