@@ -101,6 +101,25 @@ def test_no_page_is_wider_than_the_screen(browser: Any, scene: Scene, learned: L
     assert not found
 
 
+def test_no_list_is_cut_in_a_common_window_and_no_empty_line_stands_over_a_page(
+    browser: Any, scene: Scene, learned: Learned
+) -> None:
+    page = browser(scene.everything, width=1280)
+    found = {}
+    for url in _every(scene, learned):
+        page.goto(url)
+        wide = page.evaluate(
+            "[...document.querySelectorAll('.gv-scroll:has(>#result_list)')]"
+            ".filter(e => e.scrollWidth > e.clientWidth).map(e => e.scrollWidth)"
+        )
+        bare = page.evaluate(
+            "[...document.querySelectorAll('.gv-head')].filter(e => e.checkVisibility() && !e.innerText.trim()).length"
+        )
+        if wide or bare:
+            found[url] = (wide, bare)
+    assert not found
+
+
 CUT = """
 [...document.querySelectorAll('.gv-scroll:has(>.gv-records)')].filter(e => e.checkVisibility())
   .filter(e => e.scrollWidth > e.clientWidth && !e.closest('.gv-more, .gv-trend'))
