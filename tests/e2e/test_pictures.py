@@ -170,7 +170,7 @@ def _shown(scene: Scene) -> dict[str, str]:
     learned: Learned = scene.objects["learned"]
     return {
         "start": "/admin/",
-        "traces": "/admin/traces/trace/?window=7d",
+        "traces": f"/admin/traces/trace/?window=7d&principal={scene.principal.principal_id}",
         "trace": f"/admin/traces/trace/{scene.trace}/change/",
         "receipt": f"/admin/retrieval/receipt/{scene.objects['receipt']}/change/",
         "principal": f"/admin/accounts/principal/{scene.principal.principal_id}/change/",
