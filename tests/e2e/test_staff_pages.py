@@ -291,7 +291,7 @@ def test_pages_can_be_read_without_script(browser: Any, scene: Scene) -> None:
     page.goto(f"/admin/traces/trace/{scene.trace}/reveal/")
     page.locator("textarea").fill("support case")
     page.locator("button[type=submit].primary").click()
-    assert page.get_by_text(SECRET_QUERY).is_visible()
+    page.get_by_text(SECRET_QUERY).wait_for()
 
 
 def test_sign_in_works_without_script_under_the_strict_policy(browser: Any, scene: Scene) -> None:
