@@ -76,7 +76,7 @@ class ProfileView(LearningAPIView):
 class PreviewView(LearningAPIView):
     @extend_schema(responses={200: PreviewShown})
     def get(self, request: Request, profile_id: str) -> HttpResponse:
-        """Show what an activation would touch: receipts a day, and how recent ones would be ordered.
+        """Show what an activation would touch: receipts a day, and how recent queries would be ordered.
 
         Replayed from receipts of exactly the profile's scope set; it speaks of returned rows only.
         `unknown_profile` 404.

@@ -176,7 +176,7 @@ class ActiveShown(BaseModel):
 
 
 class OrderShown(BaseModel):
-    """One recent receipt; node ids in their order now and under the profile. No words of the query."""
+    """The newest receipt of a recent query; node ids in their order now and under the profile. No words of it."""
 
     receipt_id: str
     timestamp: str

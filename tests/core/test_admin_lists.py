@@ -48,6 +48,18 @@ def _unique(numbers: list[str]) -> list[str]:
     return list(dict.fromkeys(numbers))
 
 
+def test_a_list_of_more_pages_never_says_fewer_rows_than_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the planner expects of a young table is a guess."""
+    _, user = _rows(60)
+    for expected, words in (
+        (1, "more than 50 rows"),
+        (None, "more than 50 rows"),
+        (4711, "about 4\u202f711"),
+    ):
+        monkeypatch.setattr("apps.core.admin.changelist.estimated_rows", lambda rows, n=expected: n)
+        assert f"<span>{words}</span>" in _client(user).get(LIST).content.decode()
+
+
 def test_pages_go_on_and_back_without_a_count_or_an_offset() -> None:
     _, user = _rows(120)
     client = _client(user)

@@ -54,6 +54,8 @@ def test_the_first_post_shows_the_change_and_the_second_publishes_it(scene: Any)
     assert "/retention_days/trace" in page
     assert "shorter" in page
     assert "<span>in effect</span>" in page
+    # What every kind has is quiet: a sign and words without a tint.
+    assert 'class="gv-mark gv-ok bare"' in client.get("/admin/core/storedpolicy/").content.decode()
 
 
 def test_another_document_than_the_one_shown_is_shown_first(scene: Any) -> None:

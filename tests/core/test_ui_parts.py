@@ -107,6 +107,19 @@ def test_a_record_table_has_a_caption_one_row_header_and_named_buttons() -> None
     assert "More about row 1" in html
 
 
+def test_numbers_and_what_is_named_keep_their_heading_where_a_table_is_folded() -> None:
+    columns = [
+        ui.Column("#", "num"),
+        ui.Column("table", "main"),
+        ui.Column("found", "num"),
+        ui.Column("left out", "num"),
+        ui.Column("mode", named=True),
+        ui.Column("kind"),
+    ]
+    html = str(ui.Records("Rows", columns, [ui.Record([1, "a", 0, "", "on", "k"])], header=1))
+    assert re.findall(r'data-label="([^"]+)">([^<]*)<', html) == [("found", "0"), ("mode", "on")]
+
+
 def test_a_json_tree_shows_every_key_and_cuts_long_values() -> None:
     html = unescape(
         str(ui.JsonTree({"a": list(range(143)), "unknown_key": None, "long": "x" * 400}, "settings"))

@@ -1,10 +1,12 @@
 """Every staff page in a real browser: accessible, narrow, by keyboard, without script, in its own policy."""
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from apps.core.ui.formats import duration
 from tests.e2e import pages
 from tests.e2e.conftest import SECRET_QUERY, Scene
 from tests.support import factories
@@ -97,6 +99,54 @@ def test_no_page_is_wider_than_the_screen(browser: Any, scene: Scene, learned: L
         if tall:
             found[url] = "a list row is higher than 96 px"
     assert not found
+
+
+def test_no_list_is_cut_in_a_common_window_and_no_empty_line_stands_over_a_page(
+    browser: Any, scene: Scene, learned: Learned
+) -> None:
+    page = browser(scene.everything, width=1280)
+    found = {}
+    for url in _every(scene, learned):
+        page.goto(url)
+        wide = page.evaluate(
+            "[...document.querySelectorAll('.gv-scroll:has(>#result_list)')]"
+            ".filter(e => e.scrollWidth > e.clientWidth).map(e => e.scrollWidth)"
+        )
+        bare = page.evaluate(
+            "[...document.querySelectorAll('.gv-head')].filter(e => e.checkVisibility() && !e.innerText.trim()).length"
+        )
+        if wide or bare:
+            found[url] = (wide, bare)
+    assert not found
+
+
+CUT = """
+[...document.querySelectorAll('.gv-scroll:has(>.gv-records)')].filter(e => e.checkVisibility())
+  .filter(e => e.scrollWidth > e.clientWidth && !e.closest('.gv-more, .gv-trend'))
+  .map(e => `${e.ariaLabel} ${e.scrollWidth}`)
+"""
+
+
+def test_a_folded_table_is_whole_on_a_phone_and_its_numbers_are_named(
+    browser: Any, scene: Scene, learned: Learned
+) -> None:
+    page = browser(scene.everything, width=360)
+    certificate = next(
+        url for url in _every(scene, learned) if re.search(r"erasurecertificate/[^/]+/change", url)
+    )
+    found = {}
+    for url in _every(scene, learned):
+        page.goto(url)
+        page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+        if cut := page.evaluate(CUT):
+            found[url] = cut
+    assert not found
+    page.goto(certificate)
+    row = page.locator(".gv-records .gv-row").first.locator("[data-label]")
+    shown = [
+        cell.evaluate("e => getComputedStyle(e, '::before').content + e.textContent") for cell in row.all()
+    ]
+    assert shown == ['"found "1\u202f204\u202f331', '"deleted "1\u202f204\u202f331', '"remaining "0']
 
 
 def test_everything_that_can_be_clicked_can_be_reached(browser: Any, scene: Scene, learned: Learned) -> None:
@@ -241,7 +291,7 @@ def test_pages_can_be_read_without_script(browser: Any, scene: Scene) -> None:
     page.goto(f"/admin/traces/trace/{scene.trace}/reveal/")
     page.locator("textarea").fill("support case")
     page.locator("button[type=submit].primary").click()
-    assert page.get_by_text(SECRET_QUERY).is_visible()
+    page.get_by_text(SECRET_QUERY).wait_for()
 
 
 def test_sign_in_works_without_script_under_the_strict_policy(browser: Any, scene: Scene) -> None:
@@ -324,3 +374,28 @@ def test_an_activation_is_approved_without_a_mouse_and_an_old_page_closes_its_ac
     assert old.evaluate("[...document.querySelectorAll('.gv-actions')].every(row => row.inert)")
     old.get_by_role("link", name="Show the new state").click()
     assert old.locator(".lr-line").inner_text().count(str(learned.profile)[-7:]) >= 1
+
+
+def test_a_ticking_deadline_is_written_as_the_server_writes_it(browser: Any, scene: Scene) -> None:
+    lengths = (0, 40, 60, 200, 3599, 3600, 7200, 12000, 86400, 90000, 172800, 187200, 5_284_800)
+    page = browser(scene.everything)
+    page.clock.install(time=0)
+    page.goto("/admin/")
+    page.clock.pause_at(5_000)
+    page.evaluate(
+        """lengths => document.body.append(...lengths.flatMap(s => [-s, s]).map(s => {
+            const place = document.createElement("span");
+            place.className = "told";
+            place.dataset.deadline = new Date(Date.now() + 1000 + s * 1000).toISOString();
+            return place;
+        }))""",
+        lengths,
+    )
+    page.clock.run_for(1000)
+    told = page.locator(".told").all_inner_texts()
+    words = [duration(timedelta(seconds=each)) for each in lengths]
+    assert told[::2] == [f"overdue {each}" for each in words]
+    # Further than an hour ahead it does not tick.
+    assert (
+        told[3::2] == [f"in {each}" if s < 3600 else "" for s, each in zip(lengths, words, strict=True)][1:]
+    )

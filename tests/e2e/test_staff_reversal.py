@@ -60,7 +60,7 @@ def test_staff_reverse_what_an_application_confirmed(stack: Stack) -> None:
         assert trace in admin.get("/admin/traces/trace/").text
         done = reverse(admin, f"/admin/traces/trace/{trace}/reverse/{receipt}/")
         assert done.status_code == 200
-        assert "Reversed 1 credits" in done.text
+        assert "Reversed 1 credit." in done.text
         audit = http.get(f"/v1/traces/{trace}").json()["audit"]
         assert [(entry["kind"], entry["actor"]) for entry in audit[-2:]] == [
             ("confirmed", "principal"),

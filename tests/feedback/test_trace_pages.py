@@ -9,6 +9,7 @@ from django.test import Client
 
 from apps.core import ui
 from apps.core.db.sessions import principal_session
+from apps.feedback.admin.actions import _number
 from apps.feedback.models import EdgeStrength
 from apps.feedback.services.outcomes import Outcome, record_outcome
 from apps.retrieval.schemas import Provenance
@@ -192,3 +193,7 @@ def test_contributions_are_weight_times_feature() -> None:
     assert found["graph"] == 0
     shares = dict(contributions({"features": features}, {}, 0.6))
     assert sum(shares.values()) == pytest.approx(0.6)
+
+
+def test_one_is_told_from_many() -> None:
+    assert [_number(n, "edge") for n in (0, 1, 2)] == ["0 edges", "1 edge", "2 edges"]

@@ -227,7 +227,7 @@ def test_each_state_to_go_back_to_shows_the_order_that_going_there_gives(scene: 
         ended = [row["node_id"] for row in ask(scene.me, "billing rollback")["results"]]
         moved = sum(a != b for a, b in zip(began, ended, strict=True))
         assert moved
-        assert f"{moved} of {len(began)} rows move in 1 recent answer" in choice
+        assert f"{moved} of {len(began)} rows move in 1 recent query" in choice
         assert choice.count('class="up"') + choice.count('class="down"') == moved
         if to == "base":
             break

@@ -31,6 +31,7 @@ from tests.support.api import Api, code_of
 from tests.support.factories import make_staff, make_world
 from tests.support.library import ask
 from tests.support.profiles import RECENT, activate, deactivate, make_profile
+from tests.support.statements import sent
 
 pytestmark = pytest.mark.django_db
 
@@ -244,7 +245,7 @@ def test_a_drill_of_what_does_not_apply_is_kept_as_failed(me, anna) -> None:
 
 def test_a_preview_counts_the_scope_sets_receipts_and_reorders_recent_ones(me, anna) -> None:
     fill(me)
-    answers = [ask(me, "billing rollback") for _ in range(6)]
+    answers = [ask(me, f"billing rollback {word}") for word in ("a", "b", "c", "d", "e", "f")]
     ask(me, "billing rollback", scopes=["default"])
     profile = make_profile(me, (0.25, 0.25, 1.0, 4.0, 1.0, 1.0))
     with staff_session(anna):
@@ -255,7 +256,7 @@ def test_a_preview_counts_the_scope_sets_receipts_and_reorders_recent_ones(me, a
     order = shown["orders"][0]
     assert order["now"] == [row["node_id"] for row in answers[-1]["results"]]
     activate(me, profile)
-    after = [row["node_id"] for row in ask(me, "billing rollback")["results"]]
+    after = [row["node_id"] for row in ask(me, "billing rollback f")["results"]]
     assert order["then"] == after
     assert order["moved"] == sum(a != b for a, b in zip(order["now"], after, strict=True)) > 0
     assert "billing" not in str(shown)
@@ -264,3 +265,23 @@ def test_a_preview_counts_the_scope_sets_receipts_and_reorders_recent_ones(me, a
     assert [order["moved"] for order in again["orders"]] == [0] * len(newest)  # it is active now
     assert api.get(f"/v1/learning/profiles/{uuid4()}/preview").status_code == 404
     assert UUID(again["profile_id"]) == profile
+
+
+def test_a_preview_shows_five_queries_not_one_asked_over_and_over(me, anna) -> None:
+    fill(me)
+    profile = make_profile(me, RECENT)
+
+    def statements() -> tuple[list[str], int]:
+        with staff_session(anna), sent() as told:
+            orders = preview_for(profile_id=profile).shown()["orders"]
+        return [order["receipt_id"] for order in orders], len(told)
+
+    first = {word: ask(me, f"billing {word}")["retrieval_receipt_id"] for word in ("a", "b")}
+    few = statements()
+    assert few[0] == [first["b"], first["a"]]
+    rest = {word: ask(me, f"billing {word}")["retrieval_receipt_id"] for word in ("c", "d", "e", "f")}
+    # The same query for its identity, whatever its case and spaces; the newest of its receipts is shown.
+    again = [ask(me, text)["retrieval_receipt_id"] for text in ("billing B", *["Billing  b "] * 6)]
+    many = statements()
+    assert many[0] == [again[-1], *(rest[word] for word in ("f", "e", "d", "c"))]
+    assert few[1] == many[1]

@@ -1,5 +1,6 @@
 """Staff pages of activation: off and on by their buttons, four eyes, evidence in place, and nothing by looking."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -71,6 +72,19 @@ def test_a_run_is_opened_where_the_person_operates(world: Any) -> None:
     elsewhere = make_staff(make_world().workspace, "operate_collection")
     assert "is not one of the available choices" in words(act(signed_in(elsewhere), f"{LIST}open/", **given))
     assert signed_in(make_staff(world.workspace, "audit")).get(f"{LIST}open/").status_code == 404
+
+
+def test_it_is_told_from_what_a_principal_is_warm_on(desk: Desk, scene: Scene) -> None:
+    """The other list is headed `Activation`; this one says of what in its heading, trail and navigation."""
+    everywhere = signed_in(scene.operator).get(LIST).content.decode()
+    assert re.search(r"<h1[^>]*>\s*Journal activation\s*</h1>", everywhere)
+    assert re.search(
+        rf'<a class="item" href="{LIST}"[^>]*>(?:<[^>]*>[^<]*</span>)?\s*<span[^>]*>Journal activation<',
+        everywhere,
+    )
+    page = desk.html(desk.operator)
+    assert re.search(rf'<a href="{LIST}"[^>]*>Journal activation</a>', page)
+    assert f"Journal activation of {scene.world.workspace.name}" in page
 
 
 def test_the_whole_way_from_off_to_a_pilot_and_back(desk: Desk, scene: Scene) -> None:

@@ -1,11 +1,14 @@
 """Staff pages of retention reviews: held by one, a shortening approved by another."""
 
+import re
+
 import pytest
 from django.test import Client
 
 from apps.core.db.sessions import staff_session
-from apps.observations.admin.words import REVIEW
+from apps.observations.admin.words import AGES, REVIEWED
 from apps.operations import reviews, tasks
+from apps.operations.admin.reviews import bands_of, inputs_of
 from apps.operations.models import RetentionReview
 from tests.observations.test_pages import act, words
 from tests.support.factories import World, make_staff
@@ -43,9 +46,8 @@ def test_a_shortening_waits_for_another_person(on: World) -> None:
     page = f"{LIST}{row.pk}/change/"
     assert "waits for a second person" in words(reviewer.get(page))
     shown = " ".join(words(reviewer.get(page)).split())
-    assert "cases promoted a week not measured" in shown
-    assert "distinct queries of the last 7 days 0" in shown
-    assert "days that a text is kept 30" in shown
+    assert "cases curated a week not measured" in shown
+    assert "a text lives 30 days" in shown
     act(reviewer, f"{LIST}{row.pk}/approve/")
     assert held(on).approved_at is None
     act(other, f"{LIST}{row.pk}/approve/")
@@ -58,10 +60,12 @@ def test_a_shortening_waits_for_another_person(on: World) -> None:
 def test_every_input_and_limit_of_the_journal_has_words_and_stays_a_code_where_it_is_kept(on: World) -> None:
     act(client(on, "review_retention"), f"{LIST}decide/", **asked(on, decision="extend_needs_schema_change"))
     row = held(on)
-    told = {f"{group}.{name}" for group, values in row.inputs.items() for name in values}
-    assert told | {"text_days", "record_hours"} == REVIEW.keys()
+    told = {group: set(values) for group, values in row.inputs.items()}
+    said = {group: set(words) for group, words in REVIEWED.items()}
+    said["journal"] |= AGES.keys()
+    assert told == said
     page = words(client(on, "audit").get(f"{LIST}{row.pk}/change/"))
-    assert [text for text in REVIEW.values() if text not in page and "is kept" not in text] == []
+    assert [text for given in REVIEWED.values() for text in given.values() if text not in page] == []
     assert "extend, which changes nothing" in page
     assert "schema_change" not in page
 
@@ -77,3 +81,37 @@ def test_keeping_is_recorded_and_others_have_no_form(on: World) -> None:
     act(client(on, "review_retention"), f"{LIST}decide/", **asked(on))
     assert held(on).decision == "keep"
     assert client(on, "audit").get(f"{LIST}decide/").status_code == 404
+
+
+def test_the_page_speaks_in_words_and_names_the_decisions_before(on: World) -> None:
+    reviewer = client(on, "review_retention")
+    act(reviewer, f"{LIST}decide/", **asked(on))
+    first = held(on)
+    act(reviewer, f"{LIST}decide/", **asked(on, decision="extend_needs_schema_change"))
+    with staff_session(make_staff(on.workspace, "audit")):
+        second = RetentionReview.objects.latest("made_at")
+    assert second.pk != first.pk
+    shown = " ".join(words(reviewer.get(f"{LIST}{second.pk}/change/")).split())
+    assert "Retention review of observations: extend, which changes nothing" in shown
+    assert "Approve" not in shown
+    assert "Useful cases by their age Not measured in any of them." in shown
+    assert f"{LIST}{first.pk}/change/" in reviewer.get(f"{LIST}{second.pk}/change/").content.decode()
+    assert "first review of these records" in words(reviewer.get(f"{LIST}{first.pk}/change/"))
+    # Whatever is gathered has words of its own; what has none is led by its group.
+    assert not [group for group in second.inputs if f" {group}: " in shown]
+
+
+def test_an_age_that_nobody_measured_is_a_gap_and_not_a_zero() -> None:
+    journal = {"useful_0_7": 3, "useful_8_30": 0, "useful_31_90": None, "of_tomorrow": 4}
+    row = RetentionReview(subject="observations", inputs={"journal": journal})
+    (section,) = bands_of(row)
+    told = str(section.content)
+    assert [re.sub("<[^>]*>", "", each) for each in re.findall("<tr><th.*?</tr>", told)][1:] == [
+        "0–7 days3",
+        "8–30 days0",
+        "31–90 daysnot measured",
+    ]
+    assert 'aria-label="Useful cases by their age: 0–7 days 3, 8–30 days 0, 31–90 days not measured;' in told
+    table = str(inputs_of(row))
+    assert "journal: of tomorrow" in table
+    assert "useful" not in table

@@ -75,7 +75,7 @@ def test_it_runs_behind_a_job_line_and_ends_in_a_certificate(scene: Scene, sent:
     assert "data-poll" in line.content.decode()
     assert "no-store" in line.headers["Cache-Control"]
     ErasureRun.objects.update(found={"a": 3000, "b": 5}, deleted={"a": 1000})
-    assert "1 000 of 3 005 rows" in scene.client.get(f"{page}progress/").content.decode()
+    assert "1\u202f000 of 3\u202f005 rows" in scene.client.get(f"{page}progress/").content.decode()
     ErasureRun.objects.update(found=None, deleted={})
     runs.run(sent[0])
     over = scene.client.get(f"{page}progress/").content.decode()

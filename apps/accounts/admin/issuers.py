@@ -5,6 +5,8 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from apps.accounts import services
 from apps.accounts.admin.fields import ScopesField, optional_reason, text_input, workspace_field
@@ -151,12 +153,16 @@ class ActivateIssuer(DeactivateIssuer):
 
 @admin.register(TrustedIssuer)
 class TrustedIssuerAdmin(ModelAdmin):
-    list_display = ("iss", "audience", "workspace", "state")
+    list_display = ("issuer", "audience", "workspace", "state")
     list_select_related = ("workspace",)
     view_grants = ("operate_collection", "audit")
     superuser_sees = True
     page_template = "core/page.html"
     governed = (CreateIssuer, ChangeIssuer, DeactivateIssuer, ActivateIssuer)
+
+    @admin.display(description="issuer")
+    def issuer(self, obj: TrustedIssuer) -> SafeString:
+        return format_html('<span class="gv-main">{}</span>', obj.iss)
 
     @admin.display(description="state")
     def state(self, obj: TrustedIssuer) -> Any:

@@ -82,7 +82,9 @@ class KeysetChangeList(ChangeList):
         self.hiding = [] if page.items or not self.chips else self._hiding(request)
         self.exact = not self.older_url and not self.newer_url
         if not self.exact:
-            self.estimate = estimated_rows(self.queryset)
+            # Of a young or changed table the planner may expect fewer than are on the page.
+            expected = estimated_rows(self.queryset) or 0
+            self.estimate = expected if expected > len(page.items) else None
 
     def _page(self, request: HttpRequest, cursor: str | None) -> KeysetPage[Any]:
         workspace = current_workspace(request)

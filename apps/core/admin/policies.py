@@ -198,7 +198,7 @@ class StoredPolicyAdmin(ModelAdmin):
     def state(self, obj: StoredPolicy) -> Any:
         if obj.effective_from > clock.now():
             return ui.Mark("run", "to come")
-        return ui.Mark("ok", "in effect") if rules_now(obj) else "replaced"
+        return ui.Mark("ok", "in effect", bare=True) if rules_now(obj) else "replaced"
 
     @admin.display(description="in effect from")
     def effective(self, obj: StoredPolicy) -> SafeString:

@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from apps.core import clock
 
 MINUS = "−"
-NARROW_SPACE = " "
+NARROW_SPACE = "\u202f"  # does not break: half a number on the next line is another number
 COPY_ICON = SafeString(
     '<svg viewBox="0 0 16 16" aria-hidden="true"><rect x="5.5" y="5.5" width="8" height="8" rx="1.5"/>'
     '<path d="M10.5 3.5v-1h-8v8h1"/></svg>'
@@ -33,7 +33,7 @@ def nothing(why: str = "none") -> SafeString:
 
 
 def duration(span: timedelta) -> str:
-    """A length of time in its two largest units: `61 d 4 h`, `3 min`, `40 s`."""
+    """A length of time as `61 d 4 h`, `3 h 20 min`, `3 min`, `40 s`; `span` in gov.js writes the same."""
     seconds = int(abs(span).total_seconds())
     days, rest = divmod(seconds, 86400)
     hours, rest = divmod(rest, 3600)

@@ -175,6 +175,7 @@ class Trend(Part):
     """Bars or lines over at most 90 points, value axis from 0, the last value written, all values as a table.
 
     `percent`: values are shares in 0..1. `zeros`: a series that is 0 all the time is drawn, since that is the news.
+    `in_time`: false where the points are groups beside one another, none of them the last; all of them are written.
     """
 
     title: str
@@ -185,6 +186,7 @@ class Trend(Part):
     empty: str = "Nothing was counted in this time."
     open_table: bool = field(default=False)
     zeros: bool = False
+    in_time: bool = True
     template_name: ClassVar[str] = "core/parts/trend.html"
 
     def write(self, value: float | None) -> str:
@@ -218,10 +220,15 @@ class Trend(Part):
 
     @property
     def last(self) -> str:
+        if not self.in_time:
+            each = zip(self.labels, *(s.values for s in self.series), strict=True)
+            return ", ".join(f"{label} {' '.join(map(self.write, values))}" for label, *values in each)
         return ", ".join(f"{s.name} {self.write(s.values[-1])}" for s in self.series if s.values)
 
     @property
     def label(self) -> str:
+        if not self.in_time:
+            return f"{self.title}: {self.last}; axis 0 to {self.axis_top}"
         span = f"{self.labels[0]} to {self.labels[-1]}" if self.labels else ""
         return f"{self.title}, {span}: last {self.last}; axis 0 to {self.axis_top}"
 

@@ -9,17 +9,26 @@ from .base import Part, dom_id
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading. `kind` main: the widest, clamped to two lines; num: right-aligned. `later`: not on phones."""
+    """A heading. `kind` main: the widest, clamped to two lines; num: right-aligned. `later`: not on phones.
+
+    Where a phone folds the table, a number keeps its heading before it, and so does what is `named`.
+    """
 
     label: str
     kind: Literal["", "main", "num"] = ""
     later: bool = False
     hidden_label: bool = False
+    named: bool = False
 
     @property
     def classes(self) -> str:
         css = "gv-num" if self.kind == "num" else self.kind
         return f"{css} later" if self.later else css
+
+    @property
+    def folded_label(self) -> str:
+        """What is written before the value where there is no line of headings."""
+        return self.label if self.named or self.kind == "num" else ""
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,13 @@ class Records(Part):
                 "record": row,
                 "more_id": dom_id(self.caption, number, row.id) if row.more is not None else "",
                 "cells": [
-                    {"value": cell, "column": column, "header": at == self.header, "first": at == 0}
+                    {
+                        "value": cell,
+                        "column": column,
+                        "header": at == self.header,
+                        "first": at == 0,
+                        "label": column.folded_label if cell != "" and at not in (0, self.header) else "",
+                    }
                     for at, (cell, column) in enumerate(zip(row.cells, self.columns, strict=True))
                 ],
             }

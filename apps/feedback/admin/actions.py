@@ -171,9 +171,12 @@ class ReverseOutcome(GovernedAction):
             "Edges that lose strength", columns, rows, empty=SafeString("<p>No active credit.</p>")
         )
         who = obj.principal.display_name or obj.principal.subject
-        summary = f"Touches {len(edges)} edges of principal {who}, 1 trace. A reversal is not reversible."
+        touched = _number(len(edges), "edge")
+        summary = f"Touches {touched} of principal {who}, 1 trace. A reversal is not reversible."
         state = {edge_name(key): _state_words(rest) for key, *rest in seen.state}
-        return Preview(summary, f"Reverse {len(edges)} credits", state, [table], bound=seen.version)
+        return Preview(
+            summary, f"Reverse {_number(len(edges), 'credit')}", state, [table], bound=seen.version
+        )
 
     def act(self, request: HttpRequest, obj: Any, data: dict[str, Any], preview: Preview) -> Done:
         answer = reverse_outcome(
@@ -182,7 +185,11 @@ class ReverseOutcome(GovernedAction):
             reason=data["reason"],
             version=preview.version,
         )
-        return Done(f"Reversed {len(answer['changes'])} credits.")
+        return Done(f"Reversed {_number(len(answer['changes']), 'credit')}.")
+
+
+def _number(of: int, what: str) -> str:
+    return f"{of} {what}{'' if of == 1 else 's'}"
 
 
 def _state_words(stored: list[Any]) -> str:

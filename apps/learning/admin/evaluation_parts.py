@@ -185,7 +185,7 @@ def waterfall(report: Report) -> ui.Records:
         shown: Any = ui.count(have) if have >= need else ui.Mark("warn", f"{have} of {need}")
         rows.append(ui.Record([f"query groups {name}, at least {need}", "", shown]))
     columns = [ui.Column("what", "main"), ui.Column("left out", "num"), ui.Column("left", "num")]
-    return ui.Records("From judgments to query groups", columns, rows, wide=True)
+    return ui.Records("From judgments to query groups", columns, rows)
 
 
 def _gone(number: int) -> SafeString:

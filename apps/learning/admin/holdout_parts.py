@@ -101,7 +101,7 @@ def arms(report: Report) -> ui.Records:
         ui.Column(f"mean over groups, at {report['config']['k']}", "main"),
         *(ui.Column(name, "num") for name in ("baseline", "candidate", "gain")),
     ]
-    return ui.Records("Metrics of both arms", columns, rows, wide=True)
+    return ui.Records("Metrics of both arms", columns, rows)
 
 
 def regression_facts(report: Report) -> ui.Facts:
@@ -153,7 +153,7 @@ def slices(report: Report) -> ui.Records | None:
         *(ui.Column(name, "num") for name in ("query groups", "NDCG gain", "bound")),
         ui.Column("verdict"),
     ]
-    return ui.Records("Protected slices", columns, rows, wide=True)
+    return ui.Records("Protected slices", columns, rows)
 
 
 def groups_of(holdout: Holdout) -> QuerySet[Any, Any]:

@@ -66,7 +66,7 @@ def a_day(found: ActivationPreview) -> str:
 
 
 def orders_of(found: ActivationPreview) -> Part:
-    """The newest answers of the scope set, old and new order; says so where there is none."""
+    """The newest answer of each of the scope set's last queries, in old and new order; says so where there is none."""
     if not found.orders:
         why = f"Nothing was searched in exactly this scope set in the last {found.days} days."
         return ui.EmptyState("No recent answer to show.", why, level=3)
@@ -84,13 +84,13 @@ class StateEffect(Part):
 
     @property
     def words(self) -> str:
-        """`10 of 15 rows move in 5 recent answers`."""
+        """`10 of 15 rows move in 5 recent queries`."""
         number, total = len(self.found.orders), sum(len(order.then) for order in self.found.orders)
         if not number:
             return "No recent answer to show."
         moved = sum(order.moved for order in self.found.orders)
-        answers = f"{number} recent answer{'s' if number > 1 else ''}"
-        return f"{moved} of {total} rows move in {answers}" if moved else f"Nothing moves in {answers}."
+        queries = f"{number} recent quer{'ies' if number > 1 else 'y'}"
+        return f"{moved} of {total} rows move in {queries}" if moved else f"Nothing moves in {queries}."
 
     @property
     def orders(self) -> Any:

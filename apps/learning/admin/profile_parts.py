@@ -140,7 +140,7 @@ def evidence_pair(profile: RankingProfile, gate: GatePolicy) -> ui.Records:
         ui.Column("proposal (observed)", "num"),
         ui.Column("holdout (unseen queries)", "num"),
     ]
-    return ui.Records("Proposal and holdout", columns, [ui.Record(row) for row in rows], wide=True)
+    return ui.Records("Proposal and holdout", columns, [ui.Record(row) for row in rows])
 
 
 def _recall(gain: float | None) -> Any:

@@ -104,7 +104,7 @@ def slices_of(query_set: QuerySet) -> ui.Records:
     )
     rows = [ui.Record([row["named"] or ui.nothing("no slice"), ui.count(row["queries"])]) for row in found]
     columns = [ui.Column("slice", "main"), ui.Column("queries", "num")]
-    return ui.Records("Queries by slice", columns, rows, wide=True)
+    return ui.Records("Queries by slice", columns, rows)
 
 
 def queries_of(query_set: QuerySet) -> ui.Records:

@@ -11,7 +11,8 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet, Window
+from django.db.models.functions import RowNumber
 
 from apps.core import clock
 from apps.core.db.sessions import current_principal
@@ -26,7 +27,7 @@ from apps.retrieval.receipts.columns import ReceiptColumns, load_columns
 DAYS = 7
 SHOWN = 5
 MOST_COUNTED = 10_000
-"""Receipts beyond are not counted; the rate is then at least what is said."""
+"""Receipts beyond are neither counted nor looked at; the rate is then at least what is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,9 @@ class Reordered:
 
 @dataclass(frozen=True, slots=True)
 class ActivationPreview:
-    """`receipts` of the profile's exact scope set in the last `days`, and the newest of them, newest first."""
+    """`receipts` of the profile's exact scope set in the last `days`, and the newest one of each of the queries asked
+    last, newest first.
+    """
 
     profile_id: UUID
     days: int
@@ -84,7 +87,7 @@ def preview_move(profile_id: UUID, *, to: UUID | None) -> ActivationPreview:
     profile = profile_of(profile_id)
     target = profile_of(to) if to is not None else None
     recent = _recent(profile)
-    newest = list(recent.order_by("-recorded_at", "-id").values_list("id", "recorded_at")[:SHOWN])
+    newest = list(_newest_by_query(recent).values_list("id", "recorded_at")[:SHOWN])
     now = resolve_key(profile.scope_key, in_force(profile.workspace_id)).multipliers or {}
     orders = {
         order.receipt_id: order
@@ -137,6 +140,14 @@ def _recent(profile: RankingProfile) -> QuerySet[Receipt]:
     if profile.scopes is None:
         return receipts.filter(scopes__isnull=True)
     return receipts.filter(scopes=profile.scopes)
+
+
+def _newest_by_query(recent: Any) -> Any:
+    """One receipt a query, the newest first: a query that is asked every minute would hide all others."""
+    latest = recent.order_by("-recorded_at", "-id").values("id")[:MOST_COUNTED]
+    order = (F("recorded_at").desc(), F("id").desc())
+    place = Window(RowNumber(), partition_by="query_identity", order_by=order)
+    return Receipt.objects.filter(id__in=latest).annotate(place=place).filter(place=1).order_by(*order)
 
 
 def _vector(values: Sequence[float]) -> FloatArray:

@@ -98,7 +98,7 @@ class EnrolmentAdmin(WithKillSwitch):
 
     @admin.display(description="state")
     def state(self, obj: Enrolment) -> ui.Mark:
-        return ui.Mark("plain", "withdrawn") if obj.withdrawn_at else ui.Mark("ok", "active")
+        return ui.Mark("plain", "withdrawn") if obj.withdrawn_at else ui.Mark("ok", "active", bare=True)
 
     @admin.display(description="enrolled")
     def enrolled(self, obj: Enrolment) -> SafeString:

@@ -62,13 +62,13 @@ def workspaces(request: HttpRequest) -> ui.Records:
         )
     columns = [
         ui.Column("workspace"),
-        ui.Column("last record until"),
-        ui.Column("last text until"),
-        ui.Column("mode"),
-        ui.Column("generation"),
-        ui.Column("kill switch"),
+        ui.Column("last record until", named=True),
+        ui.Column("last text until", named=True),
+        ui.Column("mode", named=True),
+        ui.Column("generation", named=True),
+        ui.Column("kill switch", named=True),
     ]
-    return ui.Records("Until when anything is left", columns, rows, wide=True)
+    return ui.Records("Until when anything is left", columns, rows)
 
 
 def _mode(document: dict[str, Any]) -> SafeString:

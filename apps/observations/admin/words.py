@@ -45,6 +45,23 @@ ALARMS: dict[str, str] = {
     "status_unknown": "has a status that cannot be read",
     "review_overdue": "is overdue",
 }
+# Inputs of a retention review, by group and name.
+REVIEWED: dict[str, dict[str, str]] = {
+    "journal": {"distinct_queries_a_week": "distinct queries in the last seven days"},
+    "curation": {"curated_a_week": "cases curated a week"},
+    "corpus": {
+        "passages": "passages in the corpus",
+        "passages_added": "passages added in the period",
+        "passages_put_away": "passages put away in the period",
+        "passages_deleted": "passages deleted in the period",
+    },
+    "deletions": {
+        "overdue_copies": "exported copies past their deadline, not attested",
+        "incomplete_erasures": "erasures that are not complete",
+    },
+    "alarms": {"alarms": "alarms of the journal in the period", "days": "days of the period"},
+}
+AGES = {"useful_0_7": "0–7 days", "useful_8_30": "8–30 days", "useful_31_90": "31–90 days"}
 # Why a search was not admitted, or an admitted one not stored.
 OUTCOMES: dict[str, str] = {
     admission.KILLED: "a kill switch is on",
@@ -62,24 +79,6 @@ OUTCOMES: dict[str, str] = {
     "erased": "its principal had it erased meanwhile",
     "observation_snapshot_mismatch": "the answer named a row that was not ranked",
     "observation_role_not_isolated": "the login is not bound by row policies",
-}
-# What a retention review is decided on, and what it may shorten.
-REVIEW: dict[str, str] = {
-    "journal.useful_0_7": "records with feedback, 0 to 7 days old",
-    "journal.useful_8_30": "records with feedback, 8 to 30 days old",
-    "journal.useful_31_90": "records with feedback, 31 to 90 days old",
-    "journal.distinct_queries_a_week": "distinct queries of the last 7 days",
-    "curation.curated_a_week": "cases promoted a week",
-    "corpus.passages": "passages that stand",
-    "corpus.passages_added": "passages that came since the review before",
-    "corpus.passages_put_away": "passages put away since then",
-    "corpus.passages_deleted": "passages deleted since then",
-    "deletions.overdue_copies": "exported copies past their deadline, without attestation",
-    "deletions.incomplete_erasures": "erasures that are not complete",
-    "alarms.alarms": "alarms of upkeep since the review before",
-    "alarms.days": "days since then",
-    "text_days": "days that a text is kept",
-    "record_hours": "hours that a record is kept",
 }
 
 

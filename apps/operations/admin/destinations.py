@@ -5,6 +5,8 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from apps.core import clock, ui
 from apps.core.admin import (
@@ -155,7 +157,7 @@ def proof(destination: Destination) -> Any:
 @admin.register(Destination)
 class DestinationAdmin(ModelAdmin):
     list_name = "alarm destinations"
-    list_display = ("name", "kind", "address", "purpose", "proven", "scope")
+    list_display = ("name", "kind", "goes_to", "purpose", "proven", "scope")
     list_select_related = ("workspace", "confirmed_by")
     view_grants = WATCHERS
     superuser_sees = True
@@ -164,6 +166,10 @@ class DestinationAdmin(ModelAdmin):
 
     def list_rows(self, request: HttpRequest, rows: Any) -> Any:
         return rows
+
+    @admin.display(description="address")
+    def goes_to(self, obj: Destination) -> SafeString:
+        return format_html('<span class="gv-main">{}</span>', obj.address)
 
     @admin.display(description="use")
     def purpose(self, obj: Destination) -> Any:

@@ -226,7 +226,7 @@ def rows_of(certificate: ErasureCertificate) -> ui.Records:
         for table in certificate.tables
     ]
     empty = ui.EmptyState("Nothing counted yet.", "The counts come with the re-count at the end.", level=3)
-    return ui.Records("Rows by table", columns, rows, wide=True, empty=empty)
+    return ui.Records("Rows by table", columns, rows, empty=empty)
 
 
 def copies_of(certificate: ErasureCertificate) -> ui.Facts:

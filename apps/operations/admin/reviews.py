@@ -1,6 +1,6 @@
 """Retention reviews: may raw records still live for as long as they do?"""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -31,21 +31,25 @@ DECISIONS = [
     ("shorten", "shorten: another person approves it"),
     ("extend_needs_schema_change", "extend: recorded, changes nothing"),
 ]
-# Inputs (`group.name`), limits and decisions in words; a code that is not here is shown as it is.
-WORDS: dict[str, str] = {
-    Decision.KEEP: "keep",
-    Decision.SHORTEN: "shorten",
-    Decision.EXTEND: "extend, which changes nothing",
+DECIDED = {
+    "keep": "keep",
+    "shorten": "shorten",
+    "extend_needs_schema_change": "extend, which changes nothing",
 }
+LIMITS = {"text_days": ("a text lives", "days"), "record_hours": ("a record lives", "hours")}
+EARLIER_SHOWN = 12
+WORDS: dict[tuple[str, str, str], str] = {}
+BANDS: dict[tuple[str, str], tuple[str, dict[str, str]]] = {}
 
 
-def register_words(words: Mapping[str, str]) -> None:
-    """Have inputs and limits of another app's subject read as words; stored and told to programs they stay codes."""
-    WORDS.update(words)
+def register_words(subject: str, group: str, words: Mapping[str, str]) -> None:
+    """Have the numbers of a group of inputs read as words. Shown in the order in which they are registered."""
+    WORDS.update({(subject, group, name): said for name, said in words.items()})
 
 
-def in_words(code: str) -> str:
-    return WORDS.get(code, code.replace(".", ": ").replace("_", " "))
+def register_bands(subject: str, group: str, title: str, bands: Mapping[str, str]) -> None:
+    """Have numbers of a group drawn as bars beside one another: name by name, with the label of its band."""
+    BANDS[subject, group] = (title, dict(bands))
 
 
 class DecideForm(ReasonForm):
@@ -59,10 +63,18 @@ class DecideForm(ReasonForm):
         widget=forms.NumberInput(attrs=INPUT),
     )
     text_days = forms.IntegerField(
-        required=False, min_value=1, help_text="Only to shorten.", widget=forms.NumberInput(attrs=INPUT)
+        required=False,
+        min_value=1,
+        label="Days that a text lives",
+        help_text="Only to shorten.",
+        widget=forms.NumberInput(attrs=INPUT),
     )
     record_hours = forms.IntegerField(
-        required=False, min_value=1, help_text="Only to shorten.", widget=forms.NumberInput(attrs=INPUT)
+        required=False,
+        min_value=1,
+        label="Hours that a record lives",
+        help_text="Only to shorten.",
+        widget=forms.NumberInput(attrs=INPUT),
     )
 
 
@@ -111,9 +123,11 @@ class Approve(GovernedAction):
     grants = (reviews.GRANT,)
 
     @classmethod
+    def permitted(cls, model_admin: Any, request: HttpRequest, obj: Any) -> bool:
+        return super().permitted(model_admin, request, obj) and obj.decision == Decision.SHORTEN
+
+    @classmethod
     def blocked(cls, model_admin: Any, request: HttpRequest, obj: Any) -> str:
-        if obj.decision != Decision.SHORTEN:
-            return "Only a shortening needs a second person."
         if obj.approved_at:
             return "It is approved already."
         if obj.made_by_id == request.user.pk:
@@ -144,12 +158,12 @@ class RetentionReviewAdmin(ModelAdmin):
 
     @admin.display(description="decision")
     def what(self, obj: RetentionReview) -> SafeString:
-        return format_html('<span class="gv-main">{}: {}</span>', obj.subject, in_words(obj.decision))
+        return format_html('<span class="gv-main">{}: {}</span>', obj.subject, DECIDED[obj.decision])
 
     @admin.display(description="state")
     def state(self, obj: RetentionReview) -> Any:
         if obj.decision != Decision.SHORTEN:
-            return ui.Mark("plain", "decided")
+            return "decided"
         if obj.approved_at is None:
             return ui.Mark("warn", "waits for a second person")
         return ui.Mark("ok", "carried out") if obj.carried_out_at else ui.Mark("warn", "job under way")
@@ -167,7 +181,7 @@ class RetentionReviewAdmin(ModelAdmin):
         return ui.when(obj.next_due_at)
 
     def object_title(self, obj: Any) -> str:
-        return f"Retention review: {in_words(obj.decision)}"
+        return f"Retention review of {obj.subject}: {DECIDED[obj.decision]}"
 
     def empty_why(self) -> str:
         return "The first review is due 30 days after a workspace began to keep observations."
@@ -185,22 +199,76 @@ class RetentionReviewAdmin(ModelAdmin):
         if obj.approved_at:
             facts.append(ui.Fact("approved", ui.when(obj.approved_at)))
             facts.append(ui.Fact("approved by", str(obj.approved_by)))
-        sections = [ui.Section(title="Inputs", anchor="inputs", content=inputs_of(obj))]
+        sections = [
+            *bands_of(obj),
+            ui.Section("Inputs", "inputs", inputs_of(obj), "frozen with the decision"),
+            ui.Section("Earlier decisions", "earlier", self._earlier(obj)),
+        ]
         if obj.limits:
-            sections.insert(0, ui.Section(title="Limits", anchor="limits", content=limits_of(obj)))
+            sections.insert(0, ui.Section("Limits", "limits", limits_of(obj)))
         return {"facts": ui.Facts(facts, first=True), "sections": sections}
+
+    def _earlier(self, obj: RetentionReview) -> ui.Part:
+        """What was decided before of the same records, newest first."""
+        found = RetentionReview.objects.filter(
+            workspace_id=obj.workspace_id, subject=obj.subject, made_at__lt=obj.made_at
+        ).select_related("made_by")
+        rows = [
+            ui.Record(
+                [
+                    ui.when(row.made_at),
+                    format_html('<a href="{}">{}</a>', self.url("change", row.pk), DECIDED[row.decision]),
+                    self.state(row),
+                    str(row.made_by),
+                ]
+            )
+            for row in found.order_by("-made_at", "-id")[:EARLIER_SHOWN]
+        ]
+        columns = [ui.Column("made"), ui.Column("decision", "main"), ui.Column("state"), ui.Column("by")]
+        empty = ui.EmptyState("This is the first review of these records.", level=3)
+        return ui.Records("Earlier decisions", columns, rows, header=1, empty=empty)
 
 
 def limits_of(obj: RetentionReview) -> ui.Records:
-    rows = [ui.Record([in_words(name), ui.count(value)]) for name, value in sorted(obj.limits.items())]
-    return ui.Records("Shorter limits", [ui.Column("limit", "main"), ui.Column("value", "num")], rows)
+    rows = [
+        ui.Record([LIMITS[name][0], f"{ui.count(value)} {LIMITS[name][1]}"])
+        for name, value in sorted(obj.limits.items())
+    ]
+    return ui.Records("Shorter limits", [ui.Column("limit", "main"), ui.Column("at most", "num")], rows)
+
+
+def bands_of(obj: RetentionReview) -> Sequence[ui.Section]:
+    """What is drawn of the inputs; a band that nobody could measure is a gap."""
+    sections = []
+    for group, values in sorted(obj.inputs.items()):
+        title, bands = BANDS.get((obj.subject, group), ("", {}))
+        if bands:
+            series = ui.Series("cases", [values.get(name) for name in bands])
+            empty = "Not measured in any of them."
+            trend = ui.Trend(
+                title,
+                list(bands.values()),
+                [series],
+                "Age",
+                empty=empty,
+                zeros=True,
+                open_table=True,
+                in_time=False,
+            )
+            sections.append(ui.Section("By age", f"bands-{group}", trend))
+    return sections
 
 
 def inputs_of(obj: RetentionReview) -> ui.Records:
-    """What the decision was made on; a number that nobody could measure says so."""
-    rows = [
-        ui.Record([in_words(f"{group}.{name}"), "not measured" if value is None else ui.count(value)])
-        for group, values in sorted(obj.inputs.items())
-        for name, value in values.items()
-    ]
+    """What the decision was made on; a number that nobody could measure says so, one without words keeps its name."""
+    known = {key: at for at, key in enumerate(WORDS)}
+    keys = [(obj.subject, group, name) for group, values in obj.inputs.items() for name in values]
+    drawn = {(*group, name) for group, (_, bands) in BANDS.items() for name in bands}
+    rows = []
+    for key in sorted(keys, key=lambda key: (known.get(key, len(known)), key)):
+        _, group, name = key
+        if key not in drawn:
+            value = obj.inputs[group][name]
+            words = WORDS.get(key) or f"{group}: {name.replace('_', ' ')}"
+            rows.append(ui.Record([words, "not measured" if value is None else ui.count(value)]))
     return ui.Records("Inputs of the decision", [ui.Column("input", "main"), ui.Column("value", "num")], rows)

@@ -104,7 +104,6 @@ def weights_of(vector: WeightsRecord, document: ReceiptDocument) -> Any:
             ui.Record([name, ui.score(base), f"× {multiplier:.2f}", ui.score(applied)])
             for name, base, multiplier, applied in rows
         ],
-        wide=True,
     )
     if all(multiplier == 1.0 for multiplier in vector.multipliers):
         return format_html(

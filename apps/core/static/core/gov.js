@@ -120,9 +120,12 @@
 		field.addEventListener("input", check);
 		check();
 	});
-	const span = (s) => s >= 172800 ? `${Math.floor(s / 86400)} d ${Math.floor(s % 86400 / 3600)} h`
-		: s >= 3600 ? `${Math.floor(s / 3600)} h ${Math.floor(s % 3600 / 60)} min`
-		: s >= 60 ? `${Math.floor(s / 60)} min ${Math.floor(s % 60)} s` : `${Math.floor(s)} s`;
+	// As formats.duration
+	const span = (s) => {
+		const [d, h, m, rest] = [86400, 3600, 60, 1].map((u) => Math.floor(s / u));
+		const and = (n, u) => n ? ` ${n} ${u}` : "";
+		return d ? `${d} d${and(h % 24, "h")}` : h ? `${h} h${and(m % 60, "min")}` : m ? `${m} min` : `${rest} s`;
+	};
 	const tick = () => $$("[data-deadline]").forEach((place) => {
 		const left = (Date.parse(place.dataset.deadline) - Date.now()) / 1000;
 		if (left < 3600) {
@@ -158,7 +161,7 @@
 			const bar = $("progress", next);
 			box.replaceWith(next);
 			if ("stale" in next.dataset) $$(".gv-actions").forEach((row) => { row.inert = true; });
-			const quarter = bar && bar.max ? Math.floor(bar.value / bar.max * 4) : -1;
+			const quarter = bar?.max ? Math.floor(bar.value / bar.max * 4) : -1;
 			if (quarter > spoken || !next.dataset.poll) { spoken = quarter; say(next.textContent.replace(/\s+/g, " ").trim()); }
 			if (next.dataset.poll) poll(next);
 		} catch { if (box.isConnected) poll(box); }

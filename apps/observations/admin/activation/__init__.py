@@ -42,7 +42,7 @@ STATE = choice_filter(
 
 @admin.register(ActivationRun)
 class ActivationRunAdmin(WithKillSwitch):
-    list_name = "activation"
+    list_name = "journal activation"
     list_display = ("whose", "state_shown", "mode", "opened", "until")
     list_select_related = (
         "workspace",

@@ -275,4 +275,4 @@ def run_buttons(model_admin: Any, request: HttpRequest, standing: RunStanding) -
 
 
 def label_of(run: ActivationRun) -> str:
-    return f"Activation of {run.workspace.name}"
+    return f"Journal activation of {run.workspace.name}"
