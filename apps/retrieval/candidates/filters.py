@@ -21,6 +21,10 @@ DEFAULT_KINDS = ("episodic", "passage")
 PASSAGE_FIELDS = ("repository", "path_prefix", "state", "milestone", "assignee")
 
 
+PASSAGE = " CROSS JOIN LATERAL (SELECT * FROM graph_passage WHERE node_id = n.id OFFSET 0) p"
+"""SQL that looks up the passage p of a node n by its key, and cannot be planned otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
 class Restriction:
     """Whose rows, of which corpora, under which conditions.
@@ -47,11 +51,16 @@ class Restriction:
         """Whether a row has to be looked at to know if it may be an answer."""
         return bool(self.node or self.passage)
 
-    def join(self, node: str) -> str:
-        """SQL that joins n (by `node`, a join itself) and, where needed, p, and applies the conditions."""
+    def join(self, node: str, *, looked_up: bool) -> str:
+        """SQL that joins n (by `node`, a join itself) and, where needed, p, and applies the conditions.
+
+        looked_up: row by row, as n is; else as the planner likes.
+        """
         if not self.filtered:
             return ""
-        passage = " JOIN graph_passage p ON p.node_id = n.id" if self.passage else ""
+        passage = (
+            "" if not self.passage else PASSAGE if looked_up else " JOIN graph_passage p ON p.node_id = n.id"
+        )
         conditions = " AND ".join((*self.node, *self.passage))
         return f" {node}{passage} WHERE {conditions}"
 

@@ -72,7 +72,7 @@ def statement(plan: Plan, restriction: Restriction, depth: int) -> tuple[str, di
     sql = _STATEMENT.format(
         t=_T,
         hits=hits,
-        filter=restriction.join(_NODE),
+        filter=restriction.join(_NODE, looked_up=True),
         node=_NODE,
     )
     return sql, _values(plan, restriction) | {"depth": depth} | restriction.values

@@ -79,7 +79,7 @@ def statement(
     """
     assert embedding.vector is not None
     form, node = (_EXACT, _JOINED) if method == "exact" else (_WALK, _LOOKED_UP)
-    join = restriction.join(node)
+    join = restriction.join(node, looked_up=method == "hnsw")
     dims = int(embedding.vector.shape[0])
     nearest = form.format(
         dims=dims,
