@@ -174,6 +174,31 @@ def test_the_walk_uses_the_index_and_the_exact_scan_does_not(world) -> None:
     assert "graph_vector_hnsw" not in plans["exact"]
 
 
+def test_a_filtered_walk_keeps_the_order_of_the_index_and_looks_rows_up_by_their_key(world) -> None:
+    """By nothing but the settings of the channel itself, which end with it."""
+    from apps.core.db.sessions import current_principal
+    from apps.retrieval.candidates.filters import restriction
+
+    (node,) = store(world.principal, PassageItem(identity="1", text="t1x", repo="acme/app"))
+    give_vectors(world.principal, {node: [1, 1]})
+    request = RetrievalRequest("", question([1]), clock.now(), filters=Filters(repository="acme/app"))
+    with principal_session(world.principal):
+        allowed = restriction(request, current_principal())
+        channel = semantic.channel("hnsw", request.embedding, allowed, 100)
+        cursor = session_cursor()
+        cursor.execute("SET LOCAL enable_seqscan = off")  # of a table of a few rows
+        for setting in channel.before:
+            cursor.execute(setting)
+        cursor.execute("EXPLAIN " + channel.statement[0], channel.statement[1])
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+        assert len(generate(request, exact_rows=0).pool) == 1
+        assert cursor.execute("SHOW enable_sort").fetchone() == ("on",)
+    for index in ("graph_vector_hnsw", "graph_node_pkey", "graph_passage_pkey"):
+        assert f"using {index}" in plan, plan
+    assert "Hash" not in plan, plan
+    assert "Merge" not in plan, plan
+
+
 def test_a_starved_walk_falls_back_to_the_exact_scan(world, monkeypatch) -> None:
     ids = store(world.principal, *[PassageItem(identity=str(n), text=f"t{n}x", scope="a") for n in range(20)])
     give_vectors(world.principal, {node_id: [1, n] for n, node_id in enumerate(ids)})
