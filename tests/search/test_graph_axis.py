@@ -5,7 +5,6 @@ from uuid import UUID
 import pytest
 from django.db import DatabaseError
 
-from apps.core import clock
 from apps.core.db.sessions import principal_session
 from apps.core.problems import Problem
 from apps.feedback.models import Credit
@@ -14,27 +13,11 @@ from apps.graph.services.passages import delete_passages
 from apps.retrieval.pages import expand
 from apps.traces.models import Use
 from tests.feedback.test_outcomes import confirm, reverse
-from tests.support.factories import make_principal, make_world
+from tests.support.factories import make_principal
 from tests.support.graph_axis import expanded, learn
 from tests.support.library import CHAIN, REPO, ask, store, thread, wiki
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world():
-    return make_world()
-
-
-@pytest.fixture
-def me(world):
-    return world.principal
-
-
-@pytest.fixture
-def frozen():
-    with clock.frozen(clock.now()) as at:
-        yield at
 
 
 def ranked_only(answer):

@@ -15,29 +15,13 @@ from apps.graph.services.passages import delete_passages
 from apps.traces.models import Activation, PathEdge, Trace, TraceSource, Use
 from apps.traces.recording import ReturnedRow
 from tests.feedback.test_outcomes import reverse
-from tests.support.factories import make_principal, make_world
+from tests.support.factories import make_principal
 from tests.support.graph_axis import expanded, learn
 from tests.support.library import CHAIN, ask, store, thread, wiki
 from tests.support.memory import give_vectors
 from tests.support.traces import climb
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world():
-    return make_world()
-
-
-@pytest.fixture
-def me(world):
-    return world.principal
-
-
-@pytest.fixture
-def frozen():
-    with clock.frozen(clock.now()) as at:
-        yield at
 
 
 def test_one_version_has_one_id_over_search_scan_and_fetch(me) -> None:

@@ -1,5 +1,6 @@
 """Closed text on a page, and the act that opens it once."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from django.http import HttpRequest
@@ -10,7 +11,7 @@ from apps.core import clock, ui
 from apps.core.admin.governed import Done, GovernedAction, Preview
 
 
-class RevealAction(GovernedAction):
+class RevealAction(GovernedAction, ABC):
     """Shows one text to one person in one answer; a subclass says which, and the service that it calls audits it.
 
     fill: `#` and the id of the place on the page that is closed before and holds the text after.
@@ -26,9 +27,9 @@ class RevealAction(GovernedAction):
         url = model_admin.url(cls.name, obj.pk) if cls.permitted(model_admin, request, obj) else ""
         return format_html('<span id="{}">{}</span>', cls.fill.removeprefix("#"), ui.Lock(words, url))
 
+    @abstractmethod
     def text_of(self, obj: Any, reason: str) -> Any:
         """Reveal by the service: what is shown. Raises `Problem` to refuse."""
-        raise NotImplementedError
 
     def act(self, request: HttpRequest, obj: Any, data: dict[str, Any], preview: Preview) -> Done:
         text = self.text_of(obj, data["reason"])

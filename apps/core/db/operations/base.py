@@ -1,5 +1,6 @@
 """What the operations have in common."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
@@ -8,19 +9,19 @@ from django.db.migrations.state import ProjectState
 from django.db.models import Model
 
 
-class SqlOperation(Operation):
+class SqlOperation(Operation, ABC):
     """SQL both ways, which leaves Django's state alone: a subclass says the statements, each executed literally."""
 
     reduces_to_sql = True
     reversible = True
 
+    @abstractmethod
     def forwards(self, state: ProjectState) -> Iterable[str]:
         """The statements that do it; `state` is the one after it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def backwards(self, state: ProjectState) -> Iterable[str]:
         """The statements that take it back; `state` is the one after it, which is where a reversal begins."""
-        raise NotImplementedError
 
     def state_forwards(self, app_label: str, state: ProjectState) -> None:
         pass
