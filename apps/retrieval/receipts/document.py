@@ -15,6 +15,7 @@ from apps.retrieval.packing import TIERS, PackedContext, PackedEntry
 from apps.retrieval.policy import SCORER_CONTRACT
 from apps.retrieval.receipts.schemas import SCHEMA, Mode, PackingRecord, ProfileStatus
 from apps.retrieval.schemas import ChannelReport, Filters, Retrieval, RetrievalRequest, Row, Weights
+from apps.retrieval.scoring import DECIMALS
 
 NO_FILTERS = Filters()
 
@@ -46,10 +47,6 @@ class NewReceipt:
     def __post_init__(self) -> None:
         if (self.trace_id is None) == (self.query_set_id is None):
             raise ValueError("the words of a query have one home")
-
-
-RAW_DIGITS = 10
-"""Decimals of what the channels measured, as of scores: nothing is computed from them again."""
 
 
 def content_digest(title: str, content: str, key: bytes) -> bytes:
@@ -181,7 +178,8 @@ def _short(digest: bytes) -> str:
 
 
 def _rounded(measured: float | None) -> float | None:
-    return None if measured is None else round(measured, RAW_DIGITS)
+    """What a channel measured, with the decimals of scores: nothing is computed from it again."""
+    return None if measured is None else round(measured, DECIMALS)
 
 
 def _packing(context: PackedContext, rows: Sequence[Row]) -> dict[str, Any]:
